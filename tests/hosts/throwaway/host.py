@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -89,6 +90,11 @@ class Host:
         return self.directory / "host.json"
 
     @property
+    def _alive(self) -> Path:
+        """The file that the supervisor keeps locked."""
+        return self.directory / "alive"
+
+    @property
     def is_made(self) -> bool:
         """Whether the host is on the disk; a run that was killed early may have left less."""
         return self._record_file.exists()
@@ -148,8 +154,18 @@ class Host:
 
     def _start_supervisor(self) -> None:
         command = [sys.executable, "-B", "-P", "-s", "-m", "throwaway", "supervise", str(self.directory)]
-        with open(self.directory / "console.log", "ab") as log:
-            supervisor = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True)
+        with open(self.directory / "console.log", "ab") as log, open(self._alive, "wb") as alive:
+            # the supervisor inherits the lock, and the kernel lets go of it in the moment of its death
+            fcntl.flock(alive, fcntl.LOCK_EX)
+            supervisor = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                start_new_session=True,
+                pass_fds=[alive.fileno()],
+            )
         (self.directory / "pid").write_text(str(supervisor.pid), encoding="ascii")
 
     def supervise(self) -> None:
@@ -201,13 +217,15 @@ class Host:
 
     @property
     def supervisor(self) -> int | None:
-        """Process id of the host's supervisor, if it lives; a stale pid file names no stranger."""
+        """Process id of the host's supervisor, if it lives."""
         try:
-            pid = int((self.directory / "pid").read_text(encoding="ascii"))
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        except (OSError, ValueError):
+            with open(self._alive, "rb") as alive:
+                fcntl.flock(alive, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return None
-        return pid if os.fsencode(self.directory) in words else None
+        except FileNotFoundError:
+            return None
+        except BlockingIOError:
+            return int((self.directory / "pid").read_text(encoding="ascii"))
 
     @property
     def leader(self) -> int | None:
