@@ -1,0 +1,170 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The scheduler processes: forked children that play their script and then answer the main process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from sglang.standin import log
+from sglang.standin.faults import OOM
+from sglang.standin.memory import Rank
+from sglang.standin.timeline import Start, Step, prefix, traceback
+
+FAILED = "Scheduler hit an exception: "
+
+
+class Process:
+    """One rank as the main process sees it: its pid, orders to it, answers from it."""
+
+    def __init__(self, pid: int, orders: TextIO, answers: TextIO) -> None:
+        self.pid, self.orders, self.answers = pid, orders, answers
+
+    def order(self, message: dict[str, Any]) -> None:
+        """Sends one order; a rank that is gone is found by its exit status, not here."""
+        try:
+            self.orders.write(json.dumps(message) + "\n")
+            self.orders.flush()
+        except BrokenPipeError:
+            return
+
+
+def spawn(start: Start, rank: Rank, steps: list[Step], begun: float, older: list[Process]) -> Process:
+    """Forks the process of one rank; `begun` is the monotonic second that the steps count from."""
+    orders_in, orders_out = os.pipe()
+    answers_in, answers_out = os.pipe()
+    main = os.getpid()
+    pid = os.fork()
+    if pid:
+        os.close(orders_in)
+        os.close(answers_out)
+        return Process(pid, os.fdopen(orders_out, "w"), os.fdopen(answers_in))
+    # an end kept open here would hide the death of the main process or of another rank
+    for descriptor in [orders_out, answers_in, *(end.fileno() for process in older for end in (process.orders, process.answers))]:
+        os.close(descriptor)
+    try:
+        _Worker(start, rank, main, os.fdopen(orders_in), os.fdopen(answers_out, "w")).live(steps, begun)
+    finally:
+        os._exit(0)
+
+
+class _Worker:
+    """The life of one rank, inside its process."""
+
+    def __init__(self, start: Start, rank: Rank, main: int, orders: TextIO, answers: TextIO) -> None:
+        self.start, self.rank, self.main, self.orders, self.answers = start, rank, main, orders, answers
+        self.prefix = prefix(rank, start.args)
+
+    def live(self, steps: list[Step], begun: float) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_DFL)
+        _name_process("sglang::schedul")  # the kernel keeps 15 characters of sglang::scheduler_TP0
+        for step in steps:
+            time.sleep(max(0.0, begun + step.at - time.monotonic()))
+            if os.getppid() != self.main:  # an orphan: whoever adopted it must not be signalled
+                return
+            self._act(step)
+        self._answer({"ready": True})
+        for line in self.orders:
+            self._obey(json.loads(line))
+
+    def _act(self, step: Step) -> None:
+        if step.kind == "say":
+            log.say(step.text, self.prefix)
+        elif step.kind == "raw":
+            log.raw(step.text)
+        elif step.kind == "fail":
+            self._fail(step.text)
+        elif step.kind == "signal":
+            os.kill(os.getpid(), step.number)
+        elif step.kind == "exit":
+            os._exit(step.number)
+        elif step.kind == "hang":
+            self._hang()
+
+    def _hang(self) -> None:
+        """Silence until the main process is gone."""
+        for _order in self.orders:
+            continue
+        os._exit(0)
+
+    def _fail(self, reason: str) -> None:
+        log.say(FAILED + reason, self.prefix)
+        if os.getppid() == self.main:
+            os.kill(self.main, signal.SIGQUIT)
+        self._hang()
+
+    def _obey(self, order: dict[str, Any]) -> None:
+        if order.get("stop"):
+            os._exit(0)
+        if self.start.faults.hangs("warmup"):
+            self._hang()
+        if self.start.faults.strikes("oom_warmup", self.rank.index):
+            self._fail(traceback("event_loop_overlap", OOM.format(rank=self.rank.index)))
+        if self.rank.index == 0:
+            log.say(
+                f"Prefill batch, #new-seq: 1, #new-token: {order['tokens']}, #cached-token: 0, token usage: 0.00, "
+                "#running-req: 0, #queue-req: 0",
+                self.prefix,
+            )
+            self._answer({"id": order["id"]})
+
+    def _answer(self, message: dict[str, Any]) -> None:
+        self.answers.write(json.dumps(message) + "\n")
+        self.answers.flush()
+
+
+class Group:
+    """All ranks, as the one thing that the HTTP side talks to."""
+
+    def __init__(self, processes: list[Process]) -> None:
+        self.processes = processes
+        self._lock = threading.Lock()
+        self._count = 0
+
+    def prefill(self, tokens: int) -> None:
+        """Has the ranks compute one prompt; returns when rank 0 has answered, never if it does not."""
+        with self._lock:
+            self._count += 1
+            for process in self.processes:
+                process.order({"id": self._count, "tokens": tokens})
+            self.processes[0].answers.readline()
+
+    def stop(self) -> None:
+        for process in self.processes:
+            process.order({"stop": True})
+
+    def kill(self) -> None:
+        for process in self.processes:
+            _kill(process.pid)
+
+    def reap(self) -> dict[str, int] | None:
+        """{"rank", "pid", "code"} of a rank that has ended since the last call; code as Popen gives it."""
+        for index, process in enumerate(self.processes):
+            pid, status = os.waitpid(process.pid, os.WNOHANG) if process.pid else (0, 0)
+            if pid:
+                process.pid = 0
+                return {"rank": index, "pid": pid, "code": -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)}
+        return None
+
+
+def _kill(pid: int) -> None:
+    if pid:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+
+def _name_process(name: str) -> None:
+    try:
+        Path("/proc/self/comm").write_text(name, encoding="ascii")
+    except OSError:
+        return

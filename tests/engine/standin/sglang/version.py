@@ -1,0 +1,8 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The imitated version; build_wheel.py writes the wanted one in its place."""
+
+from __future__ import annotations
+
+__version__ = "0.5.23"
