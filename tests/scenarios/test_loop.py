@@ -1,0 +1,225 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The loop as its user meets it: a playbook, a host with systemd and journald, and what is left behind.
+
+The engine is the stand-in (tests/engine/standin): it imitates SGLang's start-up log, so that what a tiny model on the CPU
+cannot show (eight ranks, a lost one, no memory at graph capture) can be shown here. Token figures are those that SGLang's own
+sizing code gives for this card: 0.85 -> 101,134 and 0.92 -> 192,406 tokens.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from typing import Any
+
+import pytest
+from support.host import Host
+
+Values = dict[str, Any]
+
+
+def with_environment(service: Values, **more: str) -> Values:
+    return {**service, "sglang_environment": {**service["sglang_environment"], **more}}
+
+
+def wait_for(host: Host, script: str, seconds: float = 90) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if host.shell(script, check=False):
+            return
+        time.sleep(0.2)
+    raise AssertionError(f"not seen in {seconds} s: {script}")
+
+
+WRONG = {
+    "context 0": ({"sglang_context_length": 0}, ["sglang_context_length", "asked for 0 tokens", "at least 1"]),
+    "fraction over 1": ({"sglang_mem_fraction_static": 1.2}, ["sglang_mem_fraction_static", "1.2", "between 0 and 1"]),
+    "tp that does not divide": ({"sglang_tp_size": 7}, ["7", "64"]),
+    "model without config.json": ({"sglang_model": "/srv/models/empty"}, ["/srv/models/empty", "config.json"]),
+    "draft of another target": ({"sglang_model": "/srv/models/qwen3-32b"}, ["kimi-k2.6-dflash", "61", "64"]),
+    "unknown version": ({"sglang_version": "banana"}, ["banana", "0.5."]),
+    "relative model path": ({"sglang_model": "models/k26"}, ["models/k26", "absolute path"]),
+    "a flag the role owns": ({"sglang_extra_args": {"context-length": 5}}, ["context-length", "variable of its own"]),
+    "no requests": ({"sglang_concurrent_requests": 0}, ["sglang_concurrent_requests", "above 0"]),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_input_is_one_clear_error_before_anything_changed(host: Host, service: Values, case: str) -> None:
+    wrong, words = WRONG[case]
+    before = host.state()
+    run = host.play({**service, **wrong})
+    assert run.code == 2, run.text
+    assert [word for word in words if word not in run.text] == [], run.text
+    assert "Traceback" not in run.text
+    assert "MODULE FAILURE" not in run.text
+    assert host.state() == before
+
+
+def test_check_mode_before_the_first_run_shows_all_and_changes_nothing(host: Host, service: Values) -> None:
+    before = host.state()
+    run = host.play(service, "--check", "--diff")
+    assert run.code == 0, run.text
+    name = service["sglang_instance"]
+    files = (f"/etc/systemd/system/{name}.service", f"/etc/sglang/{name}.env")
+    for shown in (*files, "--mem-fraction-static 0.9259", "200,000 tokens", "HF_HUB_OFFLINE"):
+        assert shown in run.text
+    assert host.state() == before
+
+
+def test_first_run_reaches_the_target_in_one_start_and_the_second_changes_nothing(host: Host, service: Values) -> None:
+    name = service["sglang_instance"]
+    run = host.play(service)
+    assert run.code == 0, run.text
+    assert "ACCEPTED" in run.text
+    receipt = host.receipt(name)
+    # 0.9259: A - P (1 - f) = 14.3838 GiB, at 77,184 bytes a token
+    assert receipt["mem_fraction_static"] == 0.9259
+    assert receipt["tokens_per_rank"] == {f"TP{rank}": 200099 for rank in range(8)}
+    assert (receipt["predicted_tokens"], receipt["prediction_error_tokens"]) == (200099, 0)
+    assert host.starts(name) == 1
+
+    invocation, state = host.invocation(name), host.state()
+    again = host.play(service)
+    assert again.code == 0, again.text
+    assert again.changed == 0
+    assert host.invocation(name) == invocation
+    assert host.state() == state
+    assert again.tasks() <= 30
+
+
+def test_an_estimate_that_falls_short_is_corrected_by_its_own_boot(host: Host, service: Values) -> None:
+    name = service["sglang_instance"]
+    run = host.play({**service, "sglang_weights_gib": 70.0})
+    assert run.code == 0, run.text
+    assert host.starts(name) == 2
+    receipt = host.receipt(name)
+    assert receipt["prediction_basis"] == "observed"
+    assert receipt["min_tokens"] >= 200000
+    assert receipt["mem_fraction_static"] == 0.9259
+    again = host.play({**service, "sglang_weights_gib": 70.0})
+    assert (again.code, again.changed, host.starts(name)) == (0, 0, 2), again.text
+
+
+def test_more_than_fits_is_refused_with_numbers_and_the_old_service_runs_on(host: Host, service: Values) -> None:
+    name = service["sglang_instance"]
+    assert host.play(service).code == 0
+    invocation, state = host.invocation(name), host.state()
+    run = host.play({**service, "sglang_context_length": 262144})
+    assert run.code == 2
+    for word in ("262,144 tokens", "refused before anything was changed", "What would fit", "fp8"):
+        assert word in run.text, run.text
+    assert (host.invocation(name), host.state()) == (invocation, state)
+
+
+REFUSED_STARTS = {
+    "oom at capture": ({"STANDIN_FAULT": "oom_capture"}, ["lower the fraction"]),
+    "not enough memory": ({"STANDIN_WEIGHTS_GIB": "93.0"}, ["raise the fraction"]),
+    "silent death": ({"STANDIN_FAULT": "silent_death"}, ["REFUSED"]),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_STARTS)
+def test_a_start_that_fails_goes_back_to_the_accepted_service(host: Host, service: Values, case: str) -> None:
+    name = service["sglang_instance"]
+    assert host.play(service).code == 0
+    accepted = host.receipt(name)
+    faults, words = REFUSED_STARTS[case]
+    run = host.play(with_environment(service, **faults))
+    assert run.code == 2, run.text
+    assert [word for word in words if word not in run.text] == [], run.text
+    assert "The last accepted service runs again (fraction 0.9259, 200,099 tokens)" in run.text
+    assert host.receipt(name) == accepted
+    assert host.shell(f"systemctl is-active {name}.service") == "active"
+    assert "STANDIN_FAULT" not in host.read(f"/etc/sglang/{name}.env")
+    again = host.play(service)
+    assert (again.code, again.text.count("ACCEPTED")) == (0, 1), again.text
+
+
+def test_a_lost_rank_is_named_and_a_host_without_history_is_left_stopped(host: Host, service: Values) -> None:
+    name = service["sglang_instance"]
+    run = host.play({**with_environment(service, STANDIN_FAULT="lost_rank:5"), "sglang_gate_timeout": 15})
+    assert run.code == 2
+    assert "TP5" in run.text, run.text
+    assert "left stopped" in run.text
+    assert host.shell(f"systemctl is-active {name}.service", check=False) == "inactive"
+    assert host.shell(f"ls /var/lib/sglang/{name}") == "accepted\nboots.json"
+
+
+def test_a_pool_that_stays_short_is_refused_rank_by_rank(host: Host, service: Values) -> None:
+    run = host.play({**service, "sglang_mem_fraction_static": 0.92, "sglang_pool_target": 192406})
+    assert run.code == 0, run.text
+    service["sglang_instance"] += "-b"
+    short = host.play({**service, "sglang_mem_fraction_static": 0.9259, "sglang_weights_gib": 70.0, "sglang_environment": {
+        **service["sglang_environment"], "STANDIN_WEIGHTS_GIB": "72.9"}})
+    assert short.code == 2
+    assert [rank for rank in range(8) if f"rank TP{rank}: " not in short.text] == [], short.text
+
+
+def test_a_kill_while_weights_load_is_refused_and_the_next_run_recovers(host: Host, service: Values) -> None:
+    name = service["sglang_instance"]
+    slow = with_environment(service, STANDIN_FAULT="slow_load:60")
+    with subprocess.Popen(host.command(slow), env=host.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as play:
+        wait_for(host, f"journalctl --all -o cat -u {name}.service | grep 'Load weight begin'")
+        host.shell(f"systemctl kill --kill-whom=all -s KILL {name}.service")
+        text, _ = play.communicate()
+    assert play.returncode == 2, text
+    assert "REFUSED" in text
+    assert host.play(service).code == 0
+    assert host.receipt(name)["min_tokens"] == 200099
+
+
+def test_a_full_disk_leaves_no_half_environment(host: Host, service: Values) -> None:
+    small = {**service, "sglang_root": "/srv/small"}
+    run = host.play(small)
+    assert run.code == 2
+    assert "No space left" in run.text, run.text
+    assert "the service is untouched" in run.text
+    assert host.shell("ls -A /srv/small") == ""
+    assert host.shell(f"ls /etc/systemd/system/{service['sglang_instance']}.service", check=False) == ""
+
+
+def test_an_install_killed_half_way_is_replaced(host: Host, service: Values) -> None:
+    fresh = {**service, "sglang_root": "/opt/killed", "sglang_requirements": []}
+    with subprocess.Popen(host.command(fresh), env=host.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as play:
+        wait_for(host, "ls -d /opt/killed/*/lib 2>/dev/null")
+        play.kill()
+        play.communicate()
+    host.shell("pkill -9 -f [/]opt/killed || true")
+    assert host.shell("ls /opt/killed/*/.complete 2>/dev/null || true") == ""
+    run = host.play(fresh)
+    assert run.code == 0, run.text
+    assert host.shell("ls /opt/killed/*/.complete")
+
+
+def test_a_run_cut_between_unit_and_start_is_finished_by_the_next(host: Host, service: Values) -> None:
+    name = service["sglang_instance"]
+    assert host.play(service).code == 0
+    invocation = host.invocation(name)
+    changed = {**service, "sglang_max_running_requests": 4}
+    with subprocess.Popen(host.command(changed), env=host.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as play:
+        wait_for(host, f"grep -s -- '--max-running-requests 4' /etc/systemd/system/{name}.service")
+        play.kill()
+        play.communicate()
+    run = host.play(changed)
+    assert run.code == 0, run.text
+    assert host.invocation(name) != invocation
+    assert host.receipt(name)["flags"]["max-running-requests"] == 4
+    assert host.starts(name) <= 3
+
+
+def test_the_gate_judges_the_newest_start_not_an_older_one(host: Host, service: Values) -> None:
+    name = service["sglang_instance"]
+    assert host.play(service).code == 0
+    host.shell(f"sed -i 's/--mem-fraction-static 0.9259/--mem-fraction-static 0.9200/' /etc/systemd/system/{name}.service;"
+               f"systemctl daemon-reload; systemctl restart {name}.service")
+    play = host.inventory.parent / "gate.yml"
+    play.write_text(
+        "- hosts: sglang\n  gather_facts: false\n  tasks:\n    - ansible.builtin.include_role:\n"
+        "        name: inferops.sglang.sglang\n        tasks_from: gate\n", encoding="utf-8")
+    gate = {**service, "sglang_tp_size": 8, "sglang_context_length": 200000, "sglang_gate_timeout": 60}
+    run = host.play(gate, playbook=str(play))
+    assert run.code == 2, run.text
+    assert "rank TP7: 192,406 of 200,000 tokens, 7,594 short" in run.text
