@@ -1,0 +1,596 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Events of one boot of SGLang to its allocation: pools, ranks, phase, failure. Private to this collection: may change at any time.
+
+Feed the log in the order in which the log daemon wrote it; the newest boot in it counts. Memory is GiB (2^30), pools are tokens,
+times are seconds. Figures that were not printed are None, and what is not proved is not claimed: an allocation is C(complete)
+only if every expected rank printed the pool of its target model, and C(ready) only if the server of this boot said so itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from typing import Any, NamedTuple, Optional
+
+from ansible_collections.inferops.sglang.plugins.module_utils._failures import (
+    KINDS,
+    MAX_TRACES,
+    Cause,
+    Failure,
+    Traces,
+    best,
+    kind_of,
+    manager_kind,
+    viable_fraction,
+)
+from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import (
+    PHASES,
+    STEPS,
+    RankId,
+    RankReport,
+    RankState,
+    least,
+    not_the_drafts,
+    pools_of,
+    report_of,
+)
+from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import (
+    Crash,
+    Event,
+    ExceptionLine,
+    Fatal,
+    InitBegin,
+    Rank,
+    Ready,
+    Record,
+    ServerArgs,
+    Stopping,
+    Summary,
+    Traceback,
+    UnitLine,
+    WeightsBegin,
+    parse_record,
+    parse_suppressed,
+    parse_unit_line,
+)
+
+MAX_RANKS = 4096  # more ranks than any deployment has: a log that shows more is not believed
+
+
+class Entry(NamedTuple):
+    """One log record with what the log daemon knows about it; ``time_us`` microseconds since 1970, None in plain text."""
+
+    text: str
+    pid: Optional[int] = None
+    time_us: Optional[int] = None
+    manager: bool = False  # written by the service manager about the unit
+    daemon: bool = False  # written by the log daemon about itself
+
+
+@dataclass(frozen=True)
+class ServiceState:
+    """What the service manager says about the unit now."""
+
+    active_state: str
+    sub_state: str
+    result: str
+    load_state: str
+    main_pid: int
+    n_restarts: int
+    invocation_id: str
+    exec_main_status: int
+    job: bool = False
+    digest: Optional[str] = None
+
+    @property
+    def exists(self) -> bool:
+        return self.load_state != "not-found" or self.active_state != "inactive"
+
+    @property
+    def dead(self) -> bool:
+        """No process runs and none is about to start: failed, stopped, or waiting for its automatic restart."""
+        if self.sub_state == "auto-restart":
+            return True
+        return self.active_state in ("failed", "inactive") and not self.job
+
+    @property
+    def failed(self) -> bool:
+        return self.active_state == "failed" or self.sub_state == "auto-restart"
+
+    def as_dict(self) -> dict[str, Any]:
+        values = asdict(self)
+        del values["job"]
+        return values
+
+    def sentence(self) -> str:
+        """The state in words, for messages."""
+        return (
+            f"the unit is {self.active_state} ({self.sub_state}), result {self.result}, exit status {self.exec_main_status}, "
+            f"{self.n_restarts} automatic restarts"
+        )
+
+
+@dataclass(frozen=True)
+class Parallelism:
+    """Sizes as in SGLang's flags; None: not given."""
+
+    tp_size: Optional[int] = None
+    pp_size: Optional[int] = None
+    dp_size: Optional[int] = None
+    dp_attention: bool = False
+
+    def over(self, server_args: dict[str, Any]) -> Parallelism:
+        """These sizes, completed by what the server says about itself."""
+        return Parallelism(
+            tp_size=self.tp_size or _size(server_args.get("tp_size")),
+            pp_size=self.pp_size or _size(server_args.get("pp_size")),
+            dp_size=self.dp_size or _size(server_args.get("dp_size")),
+            dp_attention=self.dp_attention or server_args.get("enable_dp_attention") is True,
+        )
+
+    def ranks(self) -> tuple[RankId, ...]:
+        """Every rank that must report; empty where the tensor parallel size is not known or no size of a real deployment.
+
+        With attention data parallelism the DP label splits the TP ranks; without it every DP replica has all of them.
+        """
+        tp, pp, dp = self.tp_size or 0, self.pp_size or 1, self.dp_size or 1
+        if not 0 < tp * pp * dp <= MAX_RANKS:
+            return ()
+        if self.dp_attention:
+            group = max(tp // dp, 1)
+            return tuple(RankId(t // group, p, t) for p in range(pp) for t in range(tp))
+        return tuple(RankId(d, p, t) for d in range(dp) for p in range(pp) for t in range(tp))
+
+    def key(self, rank: RankId) -> RankId:
+        """What tells two ranks apart: with attention data parallelism the TP rank alone, whichever DP group it serves."""
+        return rank._replace(dp=0) if self.dp_attention else rank
+
+
+def _size(value: Any) -> Optional[int]:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """One boot, as the collection hands it on."""
+
+    invocation_id: Optional[str]
+    started_at: Optional[str]
+    sglang_version: Optional[str]
+    server_args: dict[str, Any]
+    phase: str
+    ready: bool
+    was_ready: bool
+    stopped: bool
+    complete: bool
+    ranks: tuple[RankReport, ...]
+    missing_ranks: tuple[RankId, ...]
+    min_tokens: Optional[int]
+    max_total_num_tokens: Optional[int]
+    context_len: Optional[int]
+    max_running_requests: Optional[int]
+    available_gpu_mem_gib: Optional[float]
+    min_avail_gib: Optional[float]
+    spread_gib: Optional[float]
+    load_order: Optional[str]
+    failure: Optional[Failure]
+    restarts: int
+    elapsed_s: Optional[float]
+    last_milestone: Optional[str]
+    notes: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, as modules return it."""
+        values = asdict(self)
+        values["missing_ranks"] = [rank.as_dict() for rank in self.missing_ranks]
+        values["ranks"] = list(values["ranks"])
+        values["notes"] = list(self.notes)
+        return values
+
+
+class BootFolder:
+    """Folds log entries into the newest boot among them. Never raises, whatever the log holds; memory use is bounded."""
+
+    def __init__(self) -> None:
+        self.boots = 0
+        self._restarts = 0
+        self._begin({})
+
+    def _begin(self, server_args: dict[str, Any]) -> None:
+        self._args = server_args
+        self._ranks: dict[tuple[RankId, int], RankState] = {}
+        self._phase = "starting"
+        self._ready = self._was_ready = self._stopping = self._seen = False
+        self._summaries: list[Summary] = []
+        self._fatals: list[Cause] = []
+        self._traces = Traces()
+        self._unit: list[UnitLine] = []
+        self._suppressed = 0
+        self._overflow = self._unbalanced = False
+        self._first_us: Optional[int] = None
+        self._last_us: Optional[int] = None
+        self._first_stamp = self._last_stamp = ""
+        self._milestone: Optional[str] = None
+
+    # --- reading
+
+    def feed(self, entry: Entry) -> None:
+        """Takes the next log entry."""
+        if entry.daemon:
+            dropped = parse_suppressed(entry.text)
+            self._suppressed += dropped.count if dropped else 0
+        elif entry.manager:
+            self._read_unit_line(parse_unit_line(entry.text))
+        else:
+            for record in parse_record(entry.text):
+                self._read(record, entry)
+
+    def feed_all(self, entries: Iterable[Entry]) -> None:
+        """Takes entries in the order in which they were logged."""
+        for entry in entries:
+            self.feed(entry)
+
+    def _read(self, record: Record, entry: Entry) -> None:
+        pid = entry.pid if entry.pid is not None else record.pid
+        event = record.event
+        if self._traces.reading:
+            self._traces.read(record, pid)
+        if event is None:
+            self._unbalanced = self._unbalanced or record.body.startswith("The memory capacity is unbalanced")
+            return
+        self._cut(event)
+        self._time(record, entry)
+        if not isinstance(event, (Traceback, ExceptionLine, Crash, ServerArgs)):
+            self._milestone = record.body[:300]
+        self._apply(event, record.rank, pid)
+
+    def _cut(self, event: Event) -> None:
+        """Starts over where a new boot begins."""
+        if isinstance(event, ServerArgs):
+            self.boots += 1
+            self._begin(event.values)
+        elif self._was_ready and isinstance(event, (InitBegin, WeightsBegin)):
+            # a server that was up does not load again: the line that opens the next boot was lost
+            self.boots += 1
+            self._begin({})
+
+    def _time(self, record: Record, entry: Entry) -> None:
+        self._seen = True
+        if self._was_ready:
+            return
+        if self._first_us is None:
+            self._first_us = entry.time_us
+        self._last_us = entry.time_us if entry.time_us is not None else self._last_us
+        self._first_stamp = self._first_stamp or record.stamp
+        self._last_stamp = record.stamp or self._last_stamp
+
+    def _apply(self, event: Event, rank: Rank, pid: Optional[int]) -> None:
+        handler = _HANDLERS.get(type(event))
+        if handler is not None:
+            handler(self, event, rank, pid)
+        elif type(event) in STEPS and not self._was_ready:
+            # what is printed once requests are served may quote anything, and changes no pool
+            self._on_rank(event, rank, pid)
+
+    def _on_rank(self, event: Event, rank: Rank, pid: Optional[int]) -> None:
+        key = (RankId(rank.dp or 0, rank.pp or 0, rank.tp or 0), -1 if rank.labelled else pid or 0)
+        if key not in self._ranks and len(self._ranks) >= MAX_RANKS:
+            self._overflow = True
+            return
+        state = self._ranks.setdefault(key, RankState(rank, pid))
+        STEPS[type(event)](state, event)
+        state.pid = pid if pid is not None else state.pid
+        self._traces.goes_on(pid)
+        self._reach(state.phase)
+
+    def _reach(self, phase: str) -> None:
+        if PHASES.index(phase) > PHASES.index(self._phase):
+            self._phase = phase
+
+    # --- single events
+
+    def _read_summary(self, event: Summary, rank: Rank, pid: Optional[int]) -> None:
+        if self._was_ready:
+            return
+        self._on_rank(event, rank, pid)
+        if len(self._summaries) < MAX_RANKS:
+            self._summaries.append(event)
+        self._reach("warmup")
+
+    def _read_ready(self, _event: Ready, _rank: Rank, _pid: Optional[int]) -> None:
+        if self._lost or self._stopping:
+            return
+        self._ready = self._was_ready = True
+        self._phase = "ready"
+        self._traces.forget()
+
+    def _read_stopping(self, _event: Stopping, _rank: Rank, _pid: Optional[int]) -> None:
+        self._stopping = self._stopping or not self._lost
+        self._ready = False
+
+    def _read_fatal(self, event: Fatal, rank: Rank, pid: Optional[int]) -> None:
+        if self._stopping and event.kind == "child_died":
+            return
+        self._ready = False
+        if len(self._fatals) < MAX_TRACES:
+            self._fatals.append(Cause(kind_of(event.text, self._stage(rank, pid), event.kind), event.text, rank))
+
+    def _read_crash(self, event: Crash, rank: Rank, pid: Optional[int]) -> None:
+        self._ready = False
+        self._traces.announce(event.text, rank, pid, self._stage(rank, pid))
+
+    def _read_traceback(self, _event: Traceback, rank: Rank, pid: Optional[int]) -> None:
+        self._traces.suspect("Traceback", rank, pid, self._stage(rank, pid))
+
+    def _read_exception(self, event: ExceptionLine, rank: Rank, pid: Optional[int]) -> None:
+        self._traces.suspect(event.text, rank, pid, self._stage(rank, pid))
+
+    def _read_unit_line(self, line: Optional[UnitLine]) -> None:
+        if line is None:
+            return
+        if line.what == "restart":
+            self._restarts = int(line.detail[:9])
+        self._ready = self._ready and line.what not in ("stopped", "exited", "failed")
+        if line.what == "stopped":
+            self._stopping = self._stopping or not self._lost
+        if len(self._unit) < MAX_TRACES:
+            self._unit.append(line)
+
+    def _stage(self, rank: Rank, pid: Optional[int]) -> str:
+        """What the process was doing last, for failures that only differ by that."""
+        if self._was_ready:
+            return "prefill"
+        state = self._state_of(rank, pid)
+        if state is None:
+            return {"starting": "start"}.get(self._phase, self._phase)
+        stage = state.stage()
+        return "warmup" if self._summaries and stage == "capture" and not state.capturing else stage
+
+    def _state_of(self, rank: Rank, pid: Optional[int]) -> Optional[RankState]:
+        wanted = RankId(rank.dp or 0, rank.pp or 0, rank.tp or 0)
+        for state in self._ranks.values():
+            if (rank.labelled and state.id == wanted) or (not rank.labelled and pid is not None and state.pid == pid):
+                return state
+        return next(iter(self._ranks.values())) if len(self._ranks) == 1 else None
+
+    # --- results
+
+    @property
+    def started(self) -> bool:
+        """True once the log showed anything of a boot."""
+        return self._seen
+
+    @property
+    def lost(self) -> bool:
+        """The log already proves that this boot will not come up, or has died."""
+        return self._lost
+
+    @property
+    def _lost(self) -> bool:
+        return bool(self._fatals) or self._traces.announced or bool(self._fatal_unit_lines())
+
+    def _fatal_unit_lines(self) -> list[UnitLine]:
+        lines = [line for line in self._unit if line.what in ("failed", "limit", "oom", "exec")]
+        if not self._stopping:
+            return lines
+        # a server that is told to stop may exit badly; only a stop that the manager itself forced is a failure
+        return [line for line in lines if line.what == "oom" or line.detail in ("timeout", "watchdog", "oom-kill")]
+
+    def result(
+        self,
+        expected: Parallelism,
+        service: Optional[ServiceState] = None,
+        ended: bool = False,
+        verdict: Optional[Failure] = None,
+        invocation_id: Optional[str] = None,
+        sglang_version: Optional[str] = None,
+    ) -> Allocation:
+        """The newest boot as far as the log goes.
+
+        ``ended``: nothing more will come (a saved log, or the unit is dead), so an uncaught traceback at its end is the cause of death.
+        ``verdict``: a failure the caller found by other means, as a timeout; the log's own cause wins over it.
+        """
+        parallel = expected.over(self._args)
+        wanted = parallel.ranks()
+        reports = self._reports(wanted)
+        dead = service is not None and service.dead
+        failure = self._failure(reports, service, ended or dead) or verdict
+        missing, complete = self._completeness(wanted, reports, parallel)
+        return Allocation(
+            invocation_id=invocation_id,
+            started_at=self._started_at(),
+            sglang_version=sglang_version,
+            server_args=self._args,
+            phase="failed" if failure else "stopped" if self._stopping or dead else self._phase,
+            ready=self._ready and failure is None and not dead,
+            was_ready=self._was_ready,
+            stopped=failure is None and (self._stopping or dead),
+            complete=complete,
+            ranks=reports,
+            missing_ranks=missing,
+            min_tokens=least(report.tokens for report in reports),
+            max_total_num_tokens=self._total_tokens,
+            context_len=self._from_summary("context_len"),
+            max_running_requests=self._from_summary("max_running_requests"),
+            available_gpu_mem_gib=least(summary.available_gib for summary in self._summaries),
+            min_avail_gib=least(report.last_avail_gib for report in reports),
+            spread_gib=_spread([report.avail_after_pool_gib for report in reports]),
+            load_order=_common([report.load_order for report in reports]),
+            failure=failure,
+            restarts=max(self.boots - 1, self._restarts, service.n_restarts if service else 0),
+            elapsed_s=self._elapsed(),
+            last_milestone=self._milestone,
+            notes=(*self._log_notes(wanted), *self._pool_notes(reports)),
+        )
+
+    @property
+    def _total_tokens(self) -> Optional[int]:
+        return least(summary.max_total_num_tokens for summary in self._summaries)
+
+    def _from_summary(self, name: str) -> Optional[int]:
+        return next((value for value in (getattr(summary, name) for summary in self._summaries) if value is not None), None)
+
+    def _reports(self, wanted: Sequence[RankId]) -> tuple[RankReport, ...]:
+        states = self._believed(wanted)
+        template = next((state for state in states if state.closed), None)
+        pools = [pools_of(state, template, self._total_tokens) for state in states]
+        pattern = next(((target, draft) for target, draft in pools if target and draft), None)
+        return tuple(report_of(state, *not_the_drafts(pair, pattern)) for state, pair in zip(states, pools))
+
+    def _believed(self, wanted: Sequence[RankId]) -> list[RankState]:
+        """The ranks to report: labelled ones, or the one process of a server that needs no labels."""
+        labelled = [state for state in self._ranks.values() if state.rank.labelled]
+        if labelled:
+            return sorted(labelled, key=lambda state: state.id)
+        bare = list(self._ranks.values())
+        with_pool = [state for state in bare if state.has_pool]
+        if len(wanted) > 1 or len(with_pool) > 1:
+            return []
+        return with_pool or bare[:1]
+
+    def _completeness(
+        self, wanted: Sequence[RankId], reports: Sequence[RankReport], parallel: Parallelism
+    ) -> tuple[tuple[RankId, ...], bool]:
+        reported = {parallel.key(report.id) for report in reports if (report.tokens or 0) > 0}
+        missing = tuple(rank for rank in wanted if parallel.key(rank) not in reported)
+        strangers = {parallel.key(report.id) for report in reports} - {parallel.key(rank) for rank in wanted}
+        return missing, bool(wanted) and not missing and not strangers and not self._overflow
+
+    def _started_at(self) -> Optional[str]:
+        if self._first_us is None:
+            return self._first_stamp or None
+        try:
+            return datetime.fromtimestamp(self._first_us / 1e6, timezone.utc).isoformat(timespec="seconds")
+        except (ValueError, OverflowError, OSError):
+            return None
+
+    def _elapsed(self) -> Optional[float]:
+        if self._first_us is not None and self._last_us is not None:
+            return round(max(self._last_us - self._first_us, 0) / 1e6, 1)
+        begin, end = _local_time(self._first_stamp), _local_time(self._last_stamp)
+        return max((end - begin).total_seconds(), 0.0) if begin and end else None
+
+    # --- failure
+
+    def _failure(self, reports: Sequence[RankReport], service: Optional[ServiceState], dead: bool) -> Optional[Failure]:
+        causes = [*self._traces.causes(), *self._fatals, *self._manager_causes(service)]
+        suspect = self._traces.last_suspect()
+        if suspect is not None and (causes or (dead and not self._stopping and not self._ready)):
+            # an uncaught exception that nobody announced: the last one before the end
+            causes.append(suspect)
+        cause = best(causes)
+        if cause is None:
+            return None
+        about = KINDS[cause.kind]
+        return Failure(
+            kind=cause.kind,
+            rank=self._guilty(cause, reports),
+            message=cause.text[:1000],
+            advice=about.advice,
+            minimum_fraction=_minimum_fraction(cause.text, reports) if about.advice == "raise" else None,
+            remedy=about.remedy,
+        )
+
+    def _guilty(self, cause: Cause, reports: Sequence[RankReport]) -> Optional[dict[str, int]]:
+        if cause.rank.labelled:
+            return RankId(cause.rank.dp or 0, cause.rank.pp or 0, cause.rank.tp or 0).as_dict()
+        return reports[0].id.as_dict() if len(reports) == 1 and KINDS[cause.kind].weight < 2 else None
+
+    def _manager_causes(self, service: Optional[ServiceState]) -> list[Cause]:
+        causes = [
+            Cause(manager_kind(line.what, line.detail), f"the service manager says: {line.detail}", Rank())
+            for line in self._fatal_unit_lines()
+        ]
+        if service is not None and service.failed and not (self._stopping and service.result in ("exit-code", "signal", "success")):
+            causes.append(Cause(manager_kind("failed", service.result), service.sentence(), Rank()))
+        return causes
+
+    # --- notes
+
+    def _log_notes(self, wanted: Sequence[RankId]) -> list[str]:
+        unlabelled = len(wanted) > 1 and self._ranks and not any(state.rank.labelled for state in self._ranks.values())
+        spans = _size(self._args.get("nnodes")) or 1
+        notes = (
+            (self.boots > 1, f"the log holds {self.boots} boots; this is the newest"),
+            (not self._args, "the server_args line of this boot is not in the log: its settings are unknown"),
+            (not wanted, "the number of ranks is unknown (no usable tp_size in the log or given), so the boot cannot be complete"),
+            (
+                self._suppressed > 0,
+                f"the log daemon dropped {self._suppressed} messages of this unit: what is missing here is unknown, not absent",
+            ),
+            (
+                unlabelled,
+                f"{len(wanted)} ranks are expected, but no record carries a rank label (a logging configuration replaced SGLang's "
+                "prefix?), so the ranks cannot be told apart",
+            ),
+            (self._overflow, f"the log shows more than {MAX_RANKS} ranks: it is not believed"),
+            (self._unbalanced, "SGLang warned that the memory of the cards is unbalanced: another process may hold memory on one"),
+            (spans > 1, f"the server spans {spans} nodes, and the log of one node shows only its own ranks"),
+        )
+        return [note for holds, note in notes if holds]
+
+    def _pool_notes(self, reports: Sequence[RankReport]) -> list[str]:
+        tokens = [report.tokens for report in reports if report.tokens is not None]
+        smallest, largest = min(tokens, default=0), max(tokens, default=0)
+        context, total = self._from_summary("context_len") or 0, self._total_tokens
+        bound = any(report.target and report.target.upper_bound_tokens is not None for report in reports)
+        notes = (
+            (
+                bool(tokens) and smallest < context,
+                f"the pool holds {smallest} tokens, {context - smallest} fewer than context_len={context}: longer requests are refused",
+            ),
+            (smallest != largest, f"the ranks report different pools ({smallest} to {largest} tokens); they should be equal"),
+            (
+                bool(tokens) and total not in (None, smallest),
+                f"the final line says max_total_num_tokens={total}, the smallest pool line {smallest} tokens",
+            ),
+            (bound, "a pool is known by its upper bound only: its real size is printed after graph capture"),
+        )
+        return [note for holds, note in notes if holds]
+
+
+_HANDLERS: dict[type[Event], Any] = {
+    Summary: BootFolder._read_summary,
+    Ready: BootFolder._read_ready,
+    Stopping: BootFolder._read_stopping,
+    Fatal: BootFolder._read_fatal,
+    Crash: BootFolder._read_crash,
+    Traceback: BootFolder._read_traceback,
+    ExceptionLine: BootFolder._read_exception,
+}
+
+
+def _minimum_fraction(text: str, reports: Sequence[RankReport]) -> Optional[float]:
+    """The share below which this start cannot come up: SGLang's own figure, else 1 - A/P over the ranks, 4 decimals up.
+
+    P is the smallest free memory before the weights, A the smallest when the pool is sized.
+    """
+    named = viable_fraction(text)
+    if named is not None:
+        return named
+    before = least(report.avail_before_weights_gib for report in reports)
+    after = least(report.avail_after_weights_gib for report in reports)
+    if before is None or after is None or not 0 <= after < before:
+        return None
+    return math.ceil((1 - after / before) * 10000 - 1e-9) / 10000
+
+
+def _spread(values: Sequence[Optional[float]]) -> Optional[float]:
+    known = [value for value in values if value is not None]
+    return round(max(known) - min(known), 2) if known else None
+
+
+def _common(values: Sequence[Optional[str]]) -> Optional[str]:
+    known = {value for value in values if value is not None}
+    return known.pop() if len(known) == 1 else None
+
+
+def _local_time(stamp: str) -> Optional[datetime]:
+    try:
+        return datetime.strptime(stamp[:19].replace("T", " "), "%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return None
