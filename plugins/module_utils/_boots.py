@@ -1,0 +1,242 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Earlier starts of a server as evidence for the next plan. Private to this collection: may change at any time.
+
+A start is what ``allocation_info`` returns as ``allocation``. Any part may be missing, because logs are cut and versions
+differ: what a start does not tell is unknown here and never counts for or against it.
+"""
+
+from __future__ import annotations
+
+import math
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from ansible_collections.inferops.sglang.plugins.module_utils._eras import parse_version
+from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import InputError
+from ansible_collections.inferops.sglang.plugins.module_utils._sizing import normalise_algorithm
+
+# what must not differ between a start and the plan, by the name the user knows it under
+COMPARED = (
+    "sglang_version",
+    "model",
+    "draft_model",
+    "speculative_algorithm",
+    "tp_size",
+    "pp_size",
+    "dp_size",
+    "ep_size",
+    "kv_cache_dtype",
+    "page_size",
+)
+
+
+@dataclass(frozen=True)
+class Boot:
+    """One start. Memory in GiB, the smallest over the ranks; None is unknown."""
+
+    facts: Mapping[str, Any]
+    fraction: Optional[float]
+    tokens: Optional[int]
+    before_gib: Optional[float]
+    at_sizing_gib: Optional[float]
+    free_gib: Optional[float]
+    graphs_gib: Optional[float]
+    load_order: Optional[str]
+    advice: Optional[str]
+    failure: Optional[str]
+    minimum_fraction: Optional[float]
+    ready: bool
+    context_length: Optional[int]
+    max_running_requests: Optional[int]
+    chunked_prefill_size: Optional[int]
+    max_total_tokens: Optional[int]
+    draft_kv: Optional[tuple[float, float]]
+
+    def anchor(self) -> Optional[Anchor]:
+        """The point it fixes on the line of pools over fractions; a pool cut by max_total_tokens fixes none."""
+        if self.fraction is None or not self.tokens:
+            return None
+        page = self.facts.get("page_size") or 1
+        if self.max_total_tokens is not None and self.tokens > self.max_total_tokens - page:
+            return None
+        return Anchor(self, self.fraction, self.tokens)
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A start with the fraction it ran with and the pool that gave."""
+
+    boot: Boot
+    fraction: float
+    tokens: int
+
+
+def read_boots(observed: Sequence[Mapping[str, Any]]) -> list[Boot]:
+    """Starts, newest first: by ``started_at`` where all have one, else the last of the list is the newest."""
+    stamps = [str(entry.get("started_at") or "") for entry in observed]
+    order = sorted(range(len(observed)), key=lambda i: (stamps[i] if all(stamps) else "", i), reverse=True)
+    return [_read(observed[i]) for i in order]
+
+
+def matching(boots: Iterable[Boot], wanted: Mapping[str, Any]) -> tuple[list[Boot], list[str]]:
+    """The starts that may speak for this plan, and for each other one why not."""
+    kept: list[Boot] = []
+    notes: list[str] = []
+    for boot in boots:
+        differing = [key for key in COMPARED if _differs(boot.facts.get(key), wanted.get(key))]
+        if differing:
+            key = differing[0]
+            notes.append(f"A start was left out: its {key} is {_text(boot.facts[key])}, the plan's is {_text(wanted[key])}.")
+        else:
+            kept.append(boot)
+    return kept, notes
+
+
+def path_fact(path: Optional[str]) -> Optional[str]:
+    """A model path in the form that two spellings share; None stays unknown."""
+    if not path:
+        return None
+    clean = posixpath.normpath(path)
+    return posixpath.dirname(clean) if posixpath.basename(clean) == "config.json" else clean
+
+
+def version_fact(text: Any) -> Any:
+    """What makes two builds size alike; None for a text that is no version."""
+    try:
+        return parse_version(text).identity if text else None
+    except InputError:
+        return None
+
+
+def algorithm_fact(name: Optional[str]) -> str:
+    """The algorithm's name, ``none`` for no speculation."""
+    return normalise_algorithm(name) or "none"
+
+
+def _differs(one: Any, other: Any) -> bool:
+    return one is not None and other is not None and one != other
+
+
+def _text(fact: Any) -> str:
+    if isinstance(fact, tuple):
+        release, post = fact
+        return ".".join(str(part) for part in release) + (f".post{post}" if post else "")
+    return str(fact)
+
+
+_ELEMENT = {"bfloat16": 2, "float16": 2, "bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1, "float8_e4m3fn": 1, "float8_e5m2": 1}
+
+
+def _read(entry: Mapping[str, Any]) -> Boot:
+    args = _mapping(entry.get("server_args"))
+    ranks = [rank for rank in entry.get("ranks") or [] if isinstance(rank, Mapping)]
+    failure = _mapping(entry.get("failure"))
+    return Boot(
+        facts=_facts(entry, args, ranks),
+        fraction=_share(args.get("mem_fraction_static")),
+        tokens=_tokens(entry, ranks),
+        before_gib=_lowest(ranks, "avail_before_weights_gib") or None,
+        at_sizing_gib=_lowest(ranks, "avail_after_weights_gib"),
+        free_gib=_free(entry, ranks),
+        graphs_gib=_graphs(ranks),
+        load_order=_string(entry.get("load_order")),
+        advice=_string(failure.get("advice")),
+        failure=_string(failure.get("kind")),
+        minimum_fraction=_share(failure.get("minimum_fraction")),
+        ready=entry.get("ready") is True,
+        context_length=_count(entry.get("context_len")) or _count(args.get("context_length")),
+        max_running_requests=_count(entry.get("max_running_requests")) or _count(args.get("max_running_requests")),
+        chunked_prefill_size=_count(args.get("chunked_prefill_size")),
+        max_total_tokens=_count(args.get("max_total_tokens")),
+        draft_kv=_draft_kv(ranks),
+    )
+
+
+def _facts(entry: Mapping[str, Any], args: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    facts: dict[str, Any] = {key: _count(args.get(key)) for key in ("tp_size", "pp_size", "dp_size", "ep_size", "page_size")}
+    facts["sglang_version"] = version_fact(entry.get("sglang_version"))
+    facts["model"] = path_fact(_string(args.get("model_path")))
+    facts["draft_model"] = path_fact(_string(args.get("speculative_draft_model_path")))
+    if "speculative_algorithm" in args:
+        facts["speculative_algorithm"] = algorithm_fact(_string(args["speculative_algorithm"]))
+    facts["kv_cache_dtype"] = _kv_bytes(args, ranks)
+    return facts
+
+
+def _kv_bytes(args: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> Optional[int]:
+    """Bytes of a KV element: by the type that a rank printed, else by the flag unless that was auto."""
+    for name in (*(_mapping(rank.get("target")).get("dtype") for rank in ranks), args.get("kv_cache_dtype")):
+        size = _ELEMENT.get(str(name).replace("torch.", ""))
+        if size is not None:
+            return size
+    return None
+
+
+def _tokens(entry: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> Optional[int]:
+    of_ranks = [tokens for tokens in (_count(_mapping(rank.get("target")).get("tokens")) for rank in ranks) if tokens]
+    if of_ranks:
+        return min(of_ranks)
+    return _count(entry.get("min_tokens")) or _count(entry.get("max_total_num_tokens"))
+
+
+def _free(entry: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> Optional[float]:
+    """What was left when the start had done all it did: the smallest figure decides."""
+    known = [value for value in (_number(entry.get(key)) for key in ("available_gpu_mem_gib", "min_avail_gib")) if value is not None]
+    if known:
+        return min(known)
+    after_capture = _lowest(ranks, "avail_after_capture_gib")
+    return after_capture if after_capture is not None else _lowest(ranks, "avail_after_pool_gib")
+
+
+def _graphs(ranks: Sequence[Mapping[str, Any]]) -> Optional[float]:
+    """What graph capture took on the rank where it took most, where a start shows the memory before and after it."""
+    pairs = [(_number(rank.get("avail_after_pool_gib")), _number(rank.get("avail_after_capture_gib"))) for rank in ranks]
+    taken = [before - after for before, after in pairs if before is not None and after is not None and before >= after]
+    return max(taken) if taken else None
+
+
+def _draft_kv(ranks: Sequence[Mapping[str, Any]]) -> Optional[tuple[float, float]]:
+    for rank in ranks:
+        draft = _mapping(rank.get("draft"))
+        k, v = _number(draft.get("k_gib")), _number(draft.get("v_gib"))
+        if k is not None and v is not None:
+            return k, v
+    return None
+
+
+def _lowest(ranks: Sequence[Mapping[str, Any]], key: str) -> Optional[float]:
+    values = [value for value in (_number(rank.get(key)) for rank in ranks) if value is not None]
+    return min(values) if values else None
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _string(value: Any) -> Optional[str]:
+    return value if isinstance(value, str) and value else None
+
+
+def _number(value: Any) -> Optional[float]:
+    """A finite number, also as text (inventories pass figures as text); None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _share(value: Any) -> Optional[float]:
+    number = _number(value)
+    return number if number is not None and 0 < number < 1 else None
+
+
+def _count(value: Any) -> Optional[int]:
+    number = _number(value)
+    return int(number) if number is not None and number > 0 and number == int(number) else None

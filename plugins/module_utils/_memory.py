@@ -1,0 +1,397 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where a plan's memory figures come from: earlier starts if any match, else an estimate. Private to this collection.
+
+A start beats every estimate. Two starts with different fractions give the line through their pools without any knowledge
+of the cards; one start gives it with the free memory before the weights; a start that died for want of memory still
+printed both measurements. Only then weights are taken from the checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Optional
+
+from ansible_collections.inferops.sglang.plugins.module_utils._boots import (
+    Anchor,
+    Boot,
+    algorithm_fact,
+    matching,
+    path_fact,
+    read_boots,
+)
+from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import Weights
+from ansible_collections.inferops.sglang.plugins.module_utils._eras import ERAS, Era, Version
+from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError
+from ansible_collections.inferops.sglang.plugins.module_utils._sizing import (
+    GIB,
+    Deployment,
+    Pool,
+    build_pool,
+    element_bytes,
+    free_at_sizing,
+    request_table_gib,
+)
+
+# half a unit of the last place in SGLang's log, where all memory has two decimals
+LOG_ERROR_GIB = 0.005
+# The bytes per token of the known rules differ by 5 % on the models this is for; free memory that moved between two starts
+# by as much as the log rounds shifts them by far less than 1 %.
+RULE_TOLERANCE = 0.02
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What the caller knows about memory (GiB per rank, the smallest over the ranks) and about earlier starts."""
+
+    gpu_free_gib: Optional[float] = None
+    free_at_sizing_gib: Optional[float] = None
+    # asked only when no start tells the weights; raises InputError where they cannot be known
+    weights: Callable[[], Weights] = field(default=lambda: Weights(0.0))
+    # None where there is nothing a draft's weights could be read from
+    draft_weights: Callable[[], Optional[Weights]] = field(default=lambda: None)
+    observed: Sequence[Mapping[str, Any]] = ()
+    model: Optional[str] = None
+    draft_model: Optional[str] = None
+    free_jitter_gib: float = 0.0
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The figures a plan is made from. ``free_base_gib`` is what would be free with no pools and no request table."""
+
+    pool: Pool
+    before_gib: float
+    at_sizing_gib: float
+    free_base_gib: float
+    basis: str
+    reasons: tuple[str, ...]
+    # half-width of a predicted pool: tokens at the anchor, and more for each token away from it
+    error_tokens: float
+    error_slope: float = 0.0
+    anchor: Optional[Anchor] = None
+    earlier: Optional[Anchor] = None
+    starts: tuple[Boot, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Case:
+    """The inputs that every step below needs."""
+
+    version: Version
+    era: Era
+    target: Geometry
+    draft: Optional[Geometry]
+    deployment: Deployment
+    context_length: int
+    sources: Sources
+
+    def pool(self, era: Era) -> Pool:
+        return build_pool(era, self.target, self.draft, self.deployment)
+
+
+def find_memory(
+    version: Version,
+    era: Era,
+    target: Geometry,
+    draft: Optional[Geometry],
+    deployment: Deployment,
+    context_length: int,
+    sources: Sources,
+) -> Memory:
+    """Memory of the best evidence there is; raises InputError where there is too little of it."""
+    case = _Case(version, era, target, draft, deployment, context_length, sources)
+    case.pool(era)
+    starts, notes = matching(read_boots(sources.observed), _wanted(case))
+    anchors = [anchor for anchor in (boot.anchor() for boot in starts) if anchor is not None]
+    if anchors:
+        memory = _from_anchors(case, anchors)
+    else:
+        measured = next((found for found in map(_measured, starts) if found is not None), None)
+        memory = _from_measurement(case, measured) if measured else _from_estimate(case, starts)
+    return replace(memory, reasons=(*notes, *memory.reasons), starts=tuple(starts))
+
+
+def _wanted(case: _Case) -> dict[str, Any]:
+    dep = case.deployment
+    return {
+        "sglang_version": case.version.identity,
+        "model": path_fact(case.sources.model),
+        "draft_model": path_fact(case.sources.draft_model),
+        "speculative_algorithm": algorithm_fact(dep.algorithm),
+        "tp_size": dep.tp_size,
+        "pp_size": dep.pp_size,
+        "dp_size": dep.dp_size,
+        "ep_size": dep.ep_size,
+        "kv_cache_dtype": element_bytes(dep.kv_cache_dtype, case.era, case.target),
+        "page_size": dep.page_size,
+    }
+
+
+# --- from starts that printed a pool -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Pool tokens against the fraction: through one start, or through two."""
+
+    newest: Anchor
+    other: Optional[Anchor]
+    before_gib: Optional[float]
+
+    @property
+    def delta_tokens(self) -> int:
+        return abs(self.newest.tokens - self.other.tokens) if self.other else 0
+
+    @property
+    def slope(self) -> Optional[float]:
+        """Tokens for 1.00 of the fraction."""
+        if self.other is None:
+            return None
+        return (self.newest.tokens - self.other.tokens) / (self.newest.fraction - self.other.fraction)
+
+
+def _from_anchors(case: _Case, anchors: Sequence[Anchor]) -> Memory:
+    newest = anchors[0]
+    other = next((one for one in anchors[1:] if (one.fraction - newest.fraction) * (one.tokens - newest.tokens) > 0), None)
+    known = [one.boot.before_gib for one in anchors if one.boot.before_gib is not None]
+    line = _Line(newest, other, known[0] if known else case.sources.gpu_free_gib)
+    era, era_notes = _era_of_line(case, line)
+    pool = case.pool(era)
+    before, fitted = _before(pool, line)
+    at_sizing = free_at_sizing(pool, before, newest.fraction, newest.tokens)
+    return Memory(
+        pool=pool,
+        before_gib=before,
+        at_sizing_gib=at_sizing,
+        free_base_gib=_free_base(case, pool, newest, at_sizing),
+        basis="observed",
+        reasons=(_line_text(line, before, fitted), *era_notes, *_left_text(newest.boot)),
+        error_tokens=float(pool.page),
+        error_slope=2 * pool.page / line.delta_tokens if fitted else LOG_ERROR_GIB / before,
+        anchor=newest,
+        earlier=other,
+    )
+
+
+def _before(pool: Pool, line: _Line) -> tuple[float, bool]:
+    """P in GiB, and whether it was fitted: the logged one unless the two starts draw another line."""
+    slope = line.slope
+    if slope is None:
+        if line.before_gib is None:
+            raise InputError(
+                "a plan from one earlier start",
+                "no free memory before the weights, neither in that start nor as gpu_free_gib",
+                "give gpu_free_gib, or a second start with another mem_fraction_static",
+            )
+        return line.before_gib, False
+    fitted = slope * pool.effective_cell / GIB / pool.fraction_factor
+    if line.before_gib is not None and abs(fitted / line.before_gib - 1) <= RULE_TOLERANCE:
+        return line.before_gib, False
+    return fitted, True
+
+
+def _era_of_line(case: _Case, line: _Line) -> tuple[Era, list[str]]:
+    """The rules that explain the starts: those of the version, unless the log contradicts them and others fit."""
+    order = line.newest.boot.load_order if case.draft is not None else None
+    own = case.era
+    if _order_fits(own, order) and _cell_fits(case, own, line) is not False:
+        return own, []
+    index = ERAS.index(own)
+    others = sorted((era for era in ERAS if era is not own), key=lambda era: (abs(ERAS.index(era) - index), -ERAS.index(era)))
+    candidates = [era for era in others if _order_fits(era, order) and _cell_fits(case, era, line) is not None]
+    fitting = [era for era in candidates if _cell_fits(case, era, line)]
+    if not fitting and not _order_fits(own, order):
+        fitting = [era for era in others if _order_fits(era, order) and _known(case, era) and line.slope is None]
+    if not fitting:
+        return own, [_unexplained_text(case, line)]
+    return fitting[0], [_other_era_text(case, order, fitting[0])]
+
+
+def _order_fits(era: Era, order: Optional[str]) -> bool:
+    expected = "draft_before_pool" if era.draft_weights_charged else "draft_after_pool"
+    return order not in ("draft_before_pool", "draft_after_pool") or order == expected
+
+
+def _known(case: _Case, era: Era) -> bool:
+    try:
+        case.pool(era)
+    except InputError:
+        return False
+    return True
+
+
+def _cell_fits(case: _Case, era: Era, line: _Line) -> Optional[bool]:
+    """Do an era's bytes per token explain the pools? None where the figures cannot tell, or the era knows no such draft."""
+    if not _known(case, era) or line.before_gib is None:
+        return None
+    pool = case.pool(era)
+    noise = (2 * LOG_ERROR_GIB + case.sources.free_jitter_gib) * GIB / pool.effective_cell
+    slope = line.slope
+    if slope is not None:
+        measured, noise_share = line.before_gib * pool.fraction_factor * GIB / slope, noise / line.delta_tokens
+    else:
+        at_sizing, tokens = line.newest.boot.at_sizing_gib, line.newest.tokens
+        if at_sizing is None:
+            return None
+        rest = at_sizing - line.before_gib * (1 - line.newest.fraction * pool.fraction_factor) - pool.reserve_gib
+        measured, noise_share = rest * GIB / max(1, tokens - pool.head_room), noise / tokens
+    if noise_share > RULE_TOLERANCE:
+        return None
+    return abs(measured / pool.effective_cell - 1) <= RULE_TOLERANCE
+
+
+def _other_era_text(case: _Case, order: Optional[str], era: Era) -> str:
+    what = "the order in which the log shows the draft's load" if not _order_fits(case.era, order) else "the pool it gave"
+    return (
+        f"The version string says {case.version.text} (rules of {case.era.name}), but {what} is that of {era.name}: "
+        f"planned by the rules of {era.name}."
+    )
+
+
+def _unexplained_text(case: _Case, line: _Line) -> str:
+    cell = case.pool(case.era).effective_cell
+    text = f"No known release explains the earlier starts (rules of {case.era.name}: {cell:,.0f} bytes per token)"
+    if line.slope is None:
+        return f"{text}: planned by those rules; give a second start with another fraction."
+    return f"{text}: planned along the line that the two starts draw."
+
+
+def _line_text(line: _Line, before: float, fitted: bool) -> str:
+    newest, other, slope = line.newest, line.other, line.slope
+    if other is None or slope is None:
+        return (
+            f"From an observed start: mem_fraction_static {newest.fraction:g} gave {newest.tokens:,} tokens, "
+            f"with {before:.2f} GiB free before the weights."
+        )
+    source = "fitted" if fitted else "logged"
+    return (
+        f"From two observed starts: mem_fraction_static {other.fraction:g} gave {other.tokens:,} tokens and {newest.fraction:g} gave "
+        f"{newest.tokens:,}: {slope:,.0f} tokens for 1.00 of fraction; {before:.2f} GiB free before the weights ({source})."
+    )
+
+
+def _left_text(newest: Boot) -> list[str]:
+    if newest.free_gib is None:
+        return ["The start does not tell what was left in the end: headroom counts only what is known to be allocated."]
+    if not newest.ready:
+        return ["That start did not become ready: what it left free does not cover what it had still to allocate."]
+    return []
+
+
+def _free_base(case: _Case, pool: Pool, anchor: Anchor, at_sizing: float) -> float:
+    """From what the start left free, else from A less what was loaded after the pool."""
+    boot = anchor.boot
+    if boot.free_gib is None:
+        return at_sizing - _uncharged_gib(case, pool)
+    ran = replace(case.deployment, max_running_requests=boot.max_running_requests or case.deployment.max_running_requests)
+    table = request_table_gib(pool, ran, boot.context_length or case.context_length, anchor.tokens)
+    return boot.free_gib + pool.stored_gib(anchor.tokens) + table
+
+
+def _uncharged_gib(case: _Case, pool: Pool) -> float:
+    """Draft weights that arrive only after the pool was sized; 0 where they are not known."""
+    if case.draft is None or case.draft is case.target or pool.era.draft_weights_charged:
+        return 0.0
+    weights = case.sources.draft_weights()
+    return weights.gib if weights else 0.0
+
+
+# --- from a start that measured its memory but kept no pool ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Measured:
+    boot: Boot
+    before_gib: float
+    at_sizing_gib: float
+
+
+def _measured(boot: Boot) -> Optional[_Measured]:
+    """P and A of a start without a usable pool; A by the share it said it needs, which no later load has altered."""
+    before, at_sizing = boot.before_gib, boot.at_sizing_gib
+    if before is None:
+        return None
+    if boot.minimum_fraction is not None:
+        at_sizing = before * (1 - boot.minimum_fraction)
+    return None if at_sizing is None else _Measured(boot, before, at_sizing)
+
+
+def _from_measurement(case: _Case, measured: _Measured) -> Memory:
+    pool = case.pool(case.era)
+    boot, before, at_sizing = measured.boot, measured.before_gib, measured.at_sizing_gib
+    end = f"ended with {boot.failure}" if boot.failure else "kept no pool of its own"
+    return Memory(
+        pool=pool,
+        before_gib=before,
+        at_sizing_gib=at_sizing,
+        free_base_gib=at_sizing - _uncharged_gib(case, pool),
+        basis="observed",
+        reasons=(
+            f"From an observed start that {end}: {before:.2f} GiB free before the weights, {at_sizing:.2f} GiB when the pool is sized.",
+        ),
+        error_tokens=3 * LOG_ERROR_GIB * GIB / pool.effective_cell,
+    )
+
+
+# --- from an estimate ----------------------------------------------------------------------------------------------------
+
+
+def _from_estimate(case: _Case, starts: Sequence[Boot]) -> Memory:
+    before = case.sources.gpu_free_gib
+    if before is None:
+        raise InputError(
+            "the memory that the pool is cut from",
+            "no observed start that matches and no gpu_free_gib",
+            "give gpu_free_gib, the free memory of a card in GiB just before the weights load",
+        )
+    pool = case.pool(case.era)
+    at_sizing, error, how = _at_sizing(case, pool, before)
+    graphs = next((boot.graphs_gib for boot in starts if boot.graphs_gib is not None), 0.0)
+    draft = _uncharged_gib(case, pool)
+    after = f" {draft:.2f} GiB of draft weights load after the pool." if draft else ""
+    text = f"Estimated: {before:.2f} GiB free before the weights, {at_sizing:.2f} GiB when the pool is sized ({how}).{after}"
+    return Memory(
+        pool=pool,
+        before_gib=before,
+        at_sizing_gib=at_sizing,
+        free_base_gib=at_sizing - draft - graphs,
+        basis="estimated",
+        reasons=(text, *_estimate_notes(case, pool, draft)),
+        error_tokens=error * GIB / pool.effective_cell + pool.page,
+    )
+
+
+def _at_sizing(case: _Case, pool: Pool, before: float) -> tuple[float, float, str]:
+    """A, its error (GiB), and where it comes from."""
+    given = case.sources.free_at_sizing_gib
+    if given is not None:
+        if given > before:
+            raise InputError(
+                "free memory before the weights and when the pool is sized",
+                f"gpu_free_gib {before:g} and free_at_sizing_gib {given:g}",
+                "give the first no smaller than the second: loading weights frees no memory",
+            )
+        return given, 2 * LOG_ERROR_GIB, "as given"
+    weights = case.sources.weights()
+    loaded, error = weights.gib, weights.error_gib
+    how = f"{weights.gib:.2f} GiB of weights"
+    if case.draft is not None and pool.era.draft_weights_charged and case.draft is not case.target:
+        draft = case.sources.draft_weights()
+        if draft is None:
+            raise InputError(
+                f"the memory left by target and draft under SGLang {pool.era.name}, which loads both before it sizes the pool",
+                "no weights of the draft",
+                "give draft_weights_gib, or draft_model as a directory",
+            )
+        loaded, error = loaded + draft.gib, error + draft.error_gib
+        how += f" and {draft.gib:.2f} GiB of draft weights"
+    return before - loaded, error + 2 * LOG_ERROR_GIB, how
+
+
+def _estimate_notes(case: _Case, pool: Pool, draft: float) -> list[str]:
+    if case.draft is None or pool.era.draft_weights_charged or draft or case.draft is case.target:
+        return []
+    return ["The draft's weights are unknown and load after the pool: headroom does not count them."]

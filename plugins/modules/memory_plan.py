@@ -1,0 +1,452 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: memory_plan
+short_description: Plan the KV pool of an SGLang server
+version_added: 0.1.0
+author:
+  - inferops.sglang contributors (@inferops)
+description:
+  - Works out the C(mem_fraction_static) with which SGLang's KV pool holds a wanted context, or the pool that a given fraction makes.
+  - Uses the sizing rules of the SGLang version in question, with its way to charge a draft model,
+    and prefers what earlier starts on the host have shown (O(observed)) to every estimate.
+  - Changes nothing. A plan that does not fit is returned with C(verdict=impossible), not failed.
+  - All memory is GiB (2^30 bytes) per rank, as SGLang's log prints it under the name GB.
+attributes:
+  check_mode:
+    support: full
+    description: Changes nothing.
+  diff_mode:
+    support: none
+    description: Changes nothing.
+options:
+  model:
+    description: Directory of the model on the host, or the path of its C(config.json).
+    type: path
+  model_config:
+    description: Content of the model's C(config.json), instead of O(model).
+    type: dict
+  draft_model:
+    description: The same as O(model) for the draft model.
+    type: path
+  draft_model_config:
+    description: The same as O(model_config) for the draft model.
+    type: dict
+  sglang_version:
+    description:
+      - Version of SGLang, such as V(0.5.12.post1).
+      - One newer than the newest known is planned by the newest known rules, with a note in the reasons.
+    type: str
+    required: true
+  speculative_algorithm:
+    description:
+      - SGLang's C(--speculative-algorithm); empty for none.
+      - V(NEXTN) and V(EAGLE) without a draft use the model's own next-token layers.
+      - V(DDTREE) is in no SGLang release and is planned as V(DFLASH).
+    type: str
+    choices: ['', DFLASH, DDTREE, EAGLE, EAGLE3, NEXTN, STANDALONE, NGRAM]
+    default: ''
+  speculative_num_steps:
+    description: SGLang's flag of that name; needed for EAGLE types before 0.5.7 only.
+    type: int
+  speculative_eagle_topk:
+    description: SGLang's flag of that name; needed for EAGLE types before 0.5.7 only.
+    type: int
+  speculative_num_draft_tokens:
+    description: SGLang's flag of that name. With V(DFLASH) it must be the draft's block size.
+    type: int
+  tp_size:
+    description: SGLang's C(--tp-size).
+    type: int
+    default: 1
+  pp_size:
+    description: SGLang's C(--pp-size).
+    type: int
+    default: 1
+  dp_size:
+    description: SGLang's C(--dp-size).
+    type: int
+    default: 1
+  ep_size:
+    description: SGLang's C(--ep-size). Starts with another one do not count as O(observed).
+    type: int
+    default: 1
+  dcp_size:
+    description: SGLang's C(--dcp-size).
+    type: int
+    default: 1
+  enable_dp_attention:
+    description: SGLang's C(--enable-dp-attention).
+    type: bool
+    default: false
+  page_size:
+    description: Page size of the pool in tokens, as SGLang uses it with the attention backend in question.
+    type: int
+    default: 1
+  kv_cache_dtype:
+    description: SGLang's C(--kv-cache-dtype).
+    type: str
+    default: auto
+  draft_kv_cache_dtype:
+    description: SGLang's C(--speculative-draft-kv-cache-dtype), from 0.5.18 on.
+    type: str
+  context_length:
+    description: Tokens that one request must be able to hold; SGLang's C(--context-length).
+    type: int
+  concurrent_requests:
+    description: How many such requests the pool must hold at once; may be fractional.
+    type: float
+    default: 1
+  pool_target:
+    description: Tokens wanted in the pool, whatever O(context_length) and O(concurrent_requests) would ask for.
+    type: int
+  mem_fraction_static:
+    description: Answer what this fraction gives, instead of looking for one.
+    type: float
+  gpu_free_gib:
+    description:
+      - Free memory in GiB before the weights load, one figure or one for each rank; the smallest decides.
+      - Not needed where an earlier start shows it.
+    type: list
+    elements: float
+  free_at_sizing_gib:
+    description:
+      - Free memory in GiB when the pool is sized, one figure or one for each rank; the smallest decides.
+      - By default O(gpu_free_gib) less what this version has loaded by then.
+    type: list
+    elements: float
+  weights_gib:
+    description: Memory of the model's weights per rank; by default from the headers of the checkpoint in O(model), with an error of 5 %.
+    type: float
+  draft_weights_gib:
+    description: The same as O(weights_gib) for the draft model.
+    type: float
+  observed:
+    description:
+      - Earlier starts, each the C(allocation) value that M(inferops.sglang.allocation_info) returned. The newest that matches wins.
+      - A start counts where version, models, algorithm, parallel sizes, KV type and page size are the plan's, as far as both are known.
+        Context, concurrency and fraction may differ.
+      - The newest is the one with the latest C(started_at), or the last in the list where one has none.
+    type: list
+    elements: dict
+    default: []
+  free_jitter_gib:
+    description:
+      - How far free memory moves between two readings on this host (unified memory, SGLang on the CPU).
+      - The fraction is chosen so that the pool holds what is required even if so much less is free.
+    type: float
+    default: 0.0
+  min_headroom_gib:
+    description:
+      - Memory that must be left outside the pools for graphs and activations. With less the verdict is V(tight),
+        with less than 1 GiB (or than this figure, if smaller) V(impossible).
+    type: float
+    default: 5.0
+  max_running_requests:
+    description: SGLang's C(--max-running-requests); sizes the request table outside the budget.
+    type: int
+  max_total_tokens:
+    description: SGLang's C(--max-total-tokens); caps the pool.
+    type: int
+  chunked_prefill_size:
+    description: SGLang's C(--chunked-prefill-size). A start that ran out of memory with a larger one does not bound the plan.
+    type: int
+  swa_full_tokens_ratio:
+    description: SGLang's C(--swa-full-tokens-ratio), for sliding-window models.
+    type: float
+    default: 0.8
+  mm_feature_transport:
+    description: SGLang's C(--mm-feature-transport); on the GPU it reserves 1 GiB of a multimodal model's budget from 0.5.18 on.
+    type: str
+    choices: [cpu, cuda_ipc, cuda_vmm]
+    default: cpu
+notes:
+  - "Models: multi-head and grouped-query attention, MLA (DeepSeek V2/V3, Kimi K2), sparse attention (DeepSeek V3.2, GLM-5), gpt-oss;
+    drafts of DFLASH, EAGLE and MTP type. Others are refused by name."
+"""
+
+EXAMPLES = r"""
+- name: Plan 200,000 tokens of context from the checkpoint and the cards
+  inferops.sglang.memory_plan:
+    model: /srv/models/kimi-k2.6
+    draft_model: /srv/models/kimi-k2.6-dflash
+    sglang_version: 0.5.12.post1
+    speculative_algorithm: DFLASH
+    tp_size: 8
+    context_length: 200000
+    gpu_free_gib: 93.7
+  register: estimate
+
+- name: Plan again from what the first start showed
+  inferops.sglang.memory_plan:
+    model: /srv/models/kimi-k2.6
+    draft_model: /srv/models/kimi-k2.6-dflash
+    sglang_version: 0.5.12.post1
+    speculative_algorithm: DFLASH
+    tp_size: 8
+    context_length: 200000
+    observed:
+      - "{{ first_start.allocation }}"
+
+- name: Ask what a fraction gives
+  inferops.sglang.memory_plan:
+    model_config: "{{ lookup('ansible.builtin.file', 'config.json') | from_json }}"
+    sglang_version: 0.5.23
+    tp_size: 8
+    mem_fraction_static: 0.9
+    gpu_free_gib: 93.7
+    weights_gib: 72.4
+"""
+
+RETURN = r"""
+plan:
+  description: The plan.
+  returned: success
+  type: dict
+  contains:
+    mem_fraction_static:
+      description: The fraction, at four decimals and rounded up so that the pool reaches what is required; none where no fraction does.
+      type: float
+    required_tokens:
+      description: Tokens that the pool must hold, in whole pages; none where only O(mem_fraction_static) was given.
+      type: int
+    predicted_tokens:
+      description: Tokens that the fraction gives, on every rank.
+      type: int
+    error_tokens:
+      description: Half-width of RV(plan.predicted_tokens), from the two decimals of the log or from the estimate of the weights.
+      type: int
+    bytes_per_token:
+      description: Bytes for one token and rank - C(target) and C(draft) as stored, C(charged) as SGLang takes them from its budget.
+      type: dict
+    headroom_gib:
+      description: What is left outside the pools, the weights, the request table and, as far as an earlier start shows it, the graphs.
+      type: float
+    tokens_per_hundredth:
+      description: Tokens for 0.01 of the fraction.
+      type: int
+    basis:
+      description: V(observed) where an earlier start gave the figures, else V(estimated).
+      type: str
+    era:
+      description: The SGLang releases whose rules were used.
+      type: str
+    verdict:
+      description: V(fits), V(tight) or V(impossible).
+      type: str
+    reasons:
+      description: What the plan rests on and what to know about it.
+      type: list
+      elements: str
+    alternatives:
+      description: What else would fit, each with C(change), C(mem_fraction_static), C(headroom_gib), C(verdict),
+        C(predicted_tokens) and C(required_tokens).
+      type: list
+      elements: dict
+    lower_bound:
+      description: At or below this fraction there is no pool.
+      type: float
+    upper_bound:
+      description: The largest fraction that leaves O(min_headroom_gib); none where no fraction does.
+      type: float
+  sample:
+    mem_fraction_static: 0.9259
+    required_tokens: 200000
+    predicted_tokens: 200099
+    error_tokens: 2
+    bytes_per_token: {target: 70272, draft: 3072, charged: 77184}
+    headroom_gib: 5.67
+    tokens_per_hundredth: 13039
+    basis: observed
+    era: 0.5.11-0.5.13
+    verdict: fits
+    lower_bound: 0.7725
+    upper_bound: 0.9334
+"""
+
+import os
+from typing import Any, Optional
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import (
+    Weights,
+    optional_config,
+    read_checkpoint,
+    weights_per_rank,
+)
+from ansible_collections.inferops.sglang.plugins.module_utils._memory import LOG_ERROR_GIB, Sources
+from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError, read_geometry
+from ansible_collections.inferops.sglang.plugins.module_utils._plan import Request, make_plan
+from ansible_collections.inferops.sglang.plugins.module_utils._sizing import Deployment, normalise_algorithm
+
+ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
+    "model": {"type": "path"},
+    "model_config": {"type": "dict"},
+    "draft_model": {"type": "path"},
+    "draft_model_config": {"type": "dict"},
+    "sglang_version": {"type": "str", "required": True},
+    "speculative_algorithm": {
+        "type": "str",
+        "choices": ["", "DFLASH", "DDTREE", "EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM"],
+        "default": "",
+    },
+    "speculative_num_steps": {"type": "int"},
+    "speculative_eagle_topk": {"type": "int"},
+    "speculative_num_draft_tokens": {"type": "int", "no_log": False},
+    "tp_size": {"type": "int", "default": 1},
+    "pp_size": {"type": "int", "default": 1},
+    "dp_size": {"type": "int", "default": 1},
+    "ep_size": {"type": "int", "default": 1},
+    "dcp_size": {"type": "int", "default": 1},
+    "enable_dp_attention": {"type": "bool", "default": False},
+    "page_size": {"type": "int", "default": 1},
+    "kv_cache_dtype": {"type": "str", "default": "auto"},
+    "draft_kv_cache_dtype": {"type": "str"},
+    "context_length": {"type": "int"},
+    "concurrent_requests": {"type": "float", "default": 1},
+    "pool_target": {"type": "int"},
+    "mem_fraction_static": {"type": "float"},
+    "gpu_free_gib": {"type": "list", "elements": "float"},
+    "free_at_sizing_gib": {"type": "list", "elements": "float"},
+    "weights_gib": {"type": "float"},
+    "draft_weights_gib": {"type": "float"},
+    "observed": {"type": "list", "elements": "dict", "default": []},
+    "free_jitter_gib": {"type": "float", "default": 0.0},
+    "min_headroom_gib": {"type": "float", "default": 5.0},
+    "max_running_requests": {"type": "int"},
+    "max_total_tokens": {"type": "int", "no_log": False},
+    "chunked_prefill_size": {"type": "int"},
+    "swa_full_tokens_ratio": {"type": "float", "default": 0.8, "no_log": False},
+    "mm_feature_transport": {"type": "str", "choices": ["cpu", "cuda_ipc", "cuda_vmm"], "default": "cpu"},
+}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec=ARGUMENT_SPEC,
+        supports_check_mode=True,
+        required_one_of=[("model", "model_config"), ("context_length", "pool_target", "mem_fraction_static")],
+        mutually_exclusive=[("model", "model_config"), ("draft_model", "draft_model_config")],
+    )
+    try:
+        plan = make_plan(request_of(module.params))
+    except InputError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=False, plan=plan.as_dict())
+
+
+def request_of(params: dict[str, Any]) -> Request:
+    """The module's arguments as a request; raises InputError."""
+    target = _geometry(params["model"], params["model_config"], "the model")
+    algorithm = normalise_algorithm(params["speculative_algorithm"])
+    draft = _draft(params, target, algorithm)
+    deployment = Deployment(
+        algorithm=algorithm,
+        tp_size=params["tp_size"],
+        pp_size=params["pp_size"],
+        dp_size=params["dp_size"],
+        ep_size=params["ep_size"],
+        dcp_size=params["dcp_size"],
+        dp_attention=params["enable_dp_attention"],
+        page_size=params["page_size"],
+        kv_cache_dtype=params["kv_cache_dtype"],
+        draft_kv_cache_dtype=params["draft_kv_cache_dtype"],
+        context_length=params["context_length"],
+        max_running_requests=params["max_running_requests"],
+        max_total_tokens=params["max_total_tokens"],
+        num_steps=params["speculative_num_steps"],
+        topk=params["speculative_eagle_topk"],
+        num_draft_tokens=params["speculative_num_draft_tokens"],
+        swa_full_tokens_ratio=params["swa_full_tokens_ratio"],
+        mm_feature_transport=params["mm_feature_transport"],
+    )
+    return Request(
+        version=params["sglang_version"],
+        target=target,
+        draft=draft,
+        deployment=deployment,
+        sources=_sources(params, deployment),
+        context_length=params["context_length"],
+        concurrent_requests=params["concurrent_requests"],
+        pool_target=params["pool_target"],
+        mem_fraction_static=params["mem_fraction_static"],
+        min_headroom_gib=params["min_headroom_gib"],
+        chunked_prefill_size=params["chunked_prefill_size"],
+    )
+
+
+def _sources(params: dict[str, Any], deployment: Deployment) -> Sources:
+    def weights() -> Weights:
+        found = _weights(params["weights_gib"], params["model"], deployment)
+        if found is None:
+            raise InputError(
+                "the memory left by the weights",
+                "neither free_at_sizing_gib nor weights_gib nor the directory of the model",
+                "give one of them, or an observed start",
+            )
+        return found
+
+    return Sources(
+        gpu_free_gib=_smallest(params["gpu_free_gib"]),
+        free_at_sizing_gib=_smallest(params["free_at_sizing_gib"]),
+        weights=weights,
+        draft_weights=lambda: _weights(params["draft_weights_gib"], params["draft_model"], deployment),
+        observed=params["observed"],
+        model=params["model"],
+        draft_model=params["draft_model"],
+        free_jitter_gib=params["free_jitter_gib"],
+    )
+
+
+def _weights(given: Optional[float], path: Optional[str], deployment: Deployment) -> Optional[Weights]:
+    if given is not None:
+        return Weights(given, LOG_ERROR_GIB)
+    if path is None:
+        return None
+    checkpoint = read_checkpoint(_split(path)[0])
+    return weights_per_rank(checkpoint, deployment.tp_size, deployment.pp_size, deployment.attention_ranks)
+
+
+def _draft(params: dict[str, Any], target: Geometry, algorithm: str) -> Optional[Geometry]:
+    """The draft that is given, or the target's own next-token layers."""
+    if params["draft_model"] is not None or params["draft_model_config"] is not None:
+        return _geometry(params["draft_model"], params["draft_model_config"], "the draft model")
+    return target if algorithm == "EAGLE" and target.nextn_layers else None
+
+
+def _geometry(path: Optional[str], config: Optional[dict[str, Any]], what: str) -> Geometry:
+    return read_geometry(config if path is None else _config(path), what)
+
+
+def _config(path: str) -> dict[str, Any]:
+    """config.json with the quantisation that ModelOpt keeps in a file of its own."""
+    directory, name = _split(path)
+    config = optional_config(directory, name)
+    if config is None:
+        raise InputError(
+            f"the model {path}", f"no {os.path.join(directory, name)} on this host", "give the directory of the model, or fetch it first"
+        )
+    quantisation = optional_config(directory, "hf_quant_config.json")
+    if quantisation is not None:
+        config.setdefault("quantization_config", quantisation)
+    return config
+
+
+def _split(path: str) -> tuple[str, str]:
+    """Directory and file name of a configuration given as either."""
+    if path.endswith(".json"):
+        return os.path.dirname(path) or ".", os.path.basename(path)
+    return path, "config.json"
+
+
+def _smallest(figures: Optional[list[float]]) -> Optional[float]:
+    return min(figures) if figures else None
+
+
+if __name__ == "__main__":
+    main()
