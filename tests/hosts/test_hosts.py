@@ -108,8 +108,8 @@ def test_each_host_has_a_journal_of_its_own_by_invocation(pair: Hosts) -> None:
     seen = {}
     for name in ("one", "two"):
         pair.inside(name, f"cat >/etc/systemd/system/probe.service <<'END'\n{UNIT}END\nsystemctl daemon-reload")
-        for _ in range(2):
-            pair.inside(name, "systemctl start probe")
+        for start in ("systemctl start probe", "systemctl restart probe"):
+            pair.inside(name, start)
         lines = pair.inside(name, "journalctl --sync; journalctl -u probe -o cat | grep '^line of'").splitlines()
         assert len(set(lines)) == 2
         seen[name] = lines
@@ -216,7 +216,7 @@ def test_up_takes_over_what_a_killed_run_only_began(empty: Hosts) -> None:
 
 def test_runs_at_the_same_time_make_each_host_once(empty: Hosts) -> None:
     command = [str(HERE / "hosts"), "ensure", "one", "two"]
-    runs = [subprocess.Popen(command, env=empty.environment, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    runs = [subprocess.Popen(command, env=empty.environment, stdout=subprocess.PIPE, text=True) for _run in range(3)]
     said = sorted(run.communicate()[0].strip() for run in runs)
     assert [run.returncode for run in runs] == [0, 0, 0]
     assert said == ["", "", "created one two"]

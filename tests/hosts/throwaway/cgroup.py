@@ -57,7 +57,7 @@ def _wait_empty(group: Path) -> None:
 def remove(settings: Settings, name: str) -> None:
     """Remove the emptied groups of a host, and the set's own when no host is left."""
     for group in _groups(settings, name):
-        for directory, _, _ in os.walk(group, topdown=False):
+        for directory, _below, _files in os.walk(group, topdown=False):
             os.rmdir(directory)
         if group.parent.is_dir() and not any(entry.is_dir() for entry in group.parent.iterdir()):
             group.parent.rmdir()
@@ -66,7 +66,7 @@ def remove(settings: Settings, name: str) -> None:
 def leftovers(settings: Settings) -> Iterator[str]:
     """Name every group that the set still has."""
     for tree in trees():
-        for directory, _, _ in os.walk(tree / settings.prefix):
+        for directory, _below, _files in os.walk(tree / settings.prefix):
             yield f"cgroup {directory}"
 
 
