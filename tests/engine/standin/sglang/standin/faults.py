@@ -1,11 +1,30 @@
 # Copyright: (c) 2026, inferops.sglang contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Faults on demand: STANDIN_FAULT, or the file that STANDIN_FAULT_FILE names, e.g. "slow_load:3,oom_capture:2"."""
+"""Faults on demand: STANDIN_FAULT, or the file that STANDIN_FAULT_FILE names, e.g. "slow_load:3,oom_capture:2".
+
+R is the index of a rank, 0 where it may be left out.
+  none               a healthy start
+  short_pool[:GIB]   the last rank has GIB (4) less free memory: every pool of its group is smaller
+  unbalanced:R       rank R has a fifth less free memory: the others refuse to start
+  not_enough_memory  the weights leave nothing of the static fraction
+  slow_load:SECONDS  the weights take longer
+  missing_file       a shard of the weights is not there
+  kill9[:R]          rank R is killed while the weights load; kill9:main kills the main process
+  nccl_timeout       the process groups never form; the last rank's watchdog aborts it
+  lost_rank:R        rank R says nothing after its weights and hangs; the others wait for it at the capture
+  crash_loop         rank 0 fails after the pools, in every start
+  silent_death       the server is gone after the pools, without a word, with status 0
+  oom_draft_pool[:R] the draft's pool does not fit
+  oom_capture[:R]    the target's graphs do not fit
+  oom_warmup[:R]     the first prompt does not fit
+  hang:PHASE         every rank stops in init, weights, pool, capture or warmup, alive
+  port_in_use        another socket has the port
+  benign_noise       a healthy start with tracebacks and words of memory in it
+"""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -102,9 +121,7 @@ class Faults:
 def read_faults(environ: Mapping[str, str], ranks: int, drafts: bool) -> Faults:
     """The faults asked for; a file with text wins over the variable. Misuse names what is wrong with them."""
     text = environ.get("STANDIN_FAULT", "")
-    path = environ.get("STANDIN_FAULT_FILE")
-    if path and os.path.exists(path):
-        text = Path(path).read_text(encoding="utf-8").strip() or text
+    text = _wish(environ.get("STANDIN_FAULT_FILE")) or text
     active: dict[str, str] = {}
     for word in filter(None, (part.strip() for part in text.split(","))):
         name, _, argument = word.partition(":")
@@ -114,6 +131,17 @@ def read_faults(environ: Mapping[str, str], ranks: int, drafts: bool) -> Faults:
     if "oom_draft_pool" in active and not drafts:
         raise Misuse("STANDIN_FAULT asks for 'oom_draft_pool', but this server has no draft model")
     return Faults(active)
+
+
+def _wish(path: Optional[str]) -> str:
+    if not path:
+        return ""
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError) as error:
+        raise Misuse(f"STANDIN_FAULT_FILE cannot be read: {error}") from error
 
 
 def _argument(name: str, argument: str, ranks: int) -> str:

@@ -97,7 +97,8 @@ class Pools:
     """The outcome of one start, per rank. A rank whose pool has no token left ends its ledger before the pools.
 
     `free` is its own free memory before anything is loaded, `smallest` the least of its group, `available` what the
-    group's poorest rank has when the pool is sized; `sizes` the GiB of (K, V), target or draft.
+    group's poorest rank has when the pool is sized; `profiled` the tokens that fit before --max-total-tokens and the
+    other stages have their say; `sizes` the GiB of (K, V), target or draft.
     """
 
     ranks: list[Rank]
@@ -105,6 +106,7 @@ class Pools:
     free: list[float]
     smallest: list[float]
     available: list[float]
+    profiled: list[int]
     tokens: list[int]
     requests: list[int]
     context: int
@@ -212,7 +214,8 @@ class Sizing:
         resident = order[: order.index(("pool", "target"))]
         loaded = sum(self._load(whose) for what, whose in resident if what == "load")
         available = [small - loaded for small in self.smallest]
-        tokens = self._tokens(available)
+        profiled = [self._profile(*figures) for figures in zip(self.ranks, available, self.smallest)]
+        tokens = self._tokens(profiled)
         requests = [self._requests(pool) for pool in tokens]
         ledgers = [self._ledger(order if tokens[rank.index] > 0 else resident, rank, tokens, requests) for rank in self.ranks]
         sizes = {
@@ -222,19 +225,19 @@ class Sizing:
             if whose == "target" or self.draft
         }
         return Pools(
-            ranks=self.ranks, ledgers=ledgers, free=self.free, smallest=self.smallest, available=available, tokens=tokens,
-            requests=requests, context=self.context, kv_dtype=self.kv_dtype, target=self.target, draft=self.draft,
+            ranks=self.ranks, ledgers=ledgers, free=self.free, smallest=self.smallest, available=available, profiled=profiled,
+            tokens=tokens, requests=requests, context=self.context, kv_dtype=self.kv_dtype, target=self.target, draft=self.draft,
             draft_tokens=self.draft_tokens, sizes=sizes,
         )
 
-    def _tokens(self, available: list[float]) -> list[int]:
+    def _profile(self, rank: Rank, available: float, smallest: float) -> int:
+        budget = available - smallest * (1 - self.args.mem_fraction_static) - self._reserve()
+        return self._paged(int(budget * GIB) // self._charged(rank.pp))
+
+    def _tokens(self, profiled: list[int]) -> list[int]:
         """Tokens per rank: what fits, the user's cap, and the least of all pipeline stages of a group."""
-        slack = 1 - self.args.mem_fraction_static
         cap = self.args.max_total_tokens
-        fits = []
-        for rank, have, small in zip(self.ranks, available, self.smallest):
-            fit = self._paged(int((have - small * slack - self._reserve()) * GIB) // self._charged(rank.pp))
-            fits.append(self._paged(min(fit, cap)) if cap else fit)
+        fits = [self._paged(min(fit, cap)) if cap else fit for fit in profiled]
         return [min(fits[other.index] for other in self.ranks if _same_group(other, rank, self.args)) for rank in self.ranks]
 
     def _load(self, whose: str) -> float:

@@ -13,7 +13,6 @@ import socket
 import sys
 import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
@@ -180,7 +179,7 @@ class Main:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             opener.open(request).read()
-        except urllib.error.URLError as error:
+        except OSError as error:
             log.say(f"Initialization failed. warmup error: Traceback (most recent call last):\n{error!r}")
             self._kill_tree()
 

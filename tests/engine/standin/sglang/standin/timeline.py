@@ -127,6 +127,8 @@ class Script:
         self._stop_if_hung("pool")
         if faults.strikes("lost_rank", self.rank.index):
             self._end("hang")
+        if moment.whose == "target":
+            self._warn_of_cap()
         if moment.whose == "draft" and faults.strikes("oom_draft_pool", self.rank.index):
             self._end("fail", traceback("alloc_memory_pool", texts.OOM.format(rank=self.rank.index)))
         key, value = pools.sizes[moment.whose, self.rank.index]
@@ -136,6 +138,11 @@ class Script:
         self._say(f"Memory pool end. avail mem={moment.after:.2f} GB")
         self._advance()
         self._die_after_pools(moment)
+
+    def _warn_of_cap(self) -> None:
+        cap, profiled = self.start.args.max_total_tokens, self.start.pools.profiled[self.rank.index]
+        if cap and cap > profiled:
+            self._say(f"max_total_tokens={cap} is larger than the profiled value {profiled}. Use the profiled value instead.")
 
     def _die_after_pools(self, moment: Moment) -> None:
         last = "draft" if self.start.pools.draft else "target"
