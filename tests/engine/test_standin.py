@@ -140,7 +140,7 @@ def site(tmp_path_factory):
     """site(version) is a directory with the wheel of that version, unpacked when first asked for."""
     place = tmp_path_factory.mktemp("standin")
 
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def unpack(version):
         built = subprocess.run([sys.executable, BUILD, version, str(place)], check=True, capture_output=True, text=True)
         with zipfile.ZipFile(built.stdout.strip()) as wheel:
@@ -381,7 +381,8 @@ FATAL = [
      ["TP0 Memory pool end. avail mem=6.23 GB", "RuntimeError: CUDA error: an illegal memory access was encountered", LAUNCH],
      ["max_total_num_tokens="]),
     ("silent_death", "0.5.12.post1", 0, ["TP0 Memory pool end. avail mem=6.23 GB"], ["Scheduler hit", LAUNCH, "Rank 0"]),
-    ("kill9:2", "0.5.9", 1, ["Rank 2 scheduler is dead. Please check if there are relevant logs.", "Exit code: -9"], ["TP2 Load weight end"]),
+    ("kill9:2", "0.5.9", 1, ["Rank 2 scheduler is dead. Please check if there are relevant logs.", "Exit code: -9"],
+     ["TP2 Load weight end"]),
     ("kill9:2", "0.5.12.post1", 1,
      ["RuntimeError: Rank 2 scheduler died during initialization (exit code: -9). If exit code is -9 (SIGKILL), a common cause "
       "is the OS OOM killer. Run `dmesg -T | grep -i oom` to check."], ["Scheduler hit"]),

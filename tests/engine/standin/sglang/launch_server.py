@@ -4,7 +4,7 @@
 """`python -m sglang.launch_server`: an imitation of SGLang's start-up, for faults that a tiny model cannot show.
 
 Imitated, by release from 0.5.9 to 0.5.23:
-- the command line: about 230 of SGLang's flags with their defaults; an unknown one ends with status 2;
+- the command line: some 240 of SGLang's flags with their defaults; an unknown one ends with status 2;
 - one process per rank (tp x pp x dp replicas) with its own pid; the record prefix; what each rank prints and in
   which order: process groups, weights with the progress bar that glues records, pools, decode or verify graphs,
   the summary of TP rank 0, the HTTP server's lines, the warm-up request, the ready line;

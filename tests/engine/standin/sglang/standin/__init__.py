@@ -1,0 +1,6 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rooms of the stand-in: arguments, eras, memory, faults, timeline, ranks, api, server."""
+
+from __future__ import annotations

@@ -133,7 +133,7 @@ def read_faults(environ: Mapping[str, str], ranks: int, drafts: bool) -> Faults:
     return Faults(active)
 
 
-def _wish(path: Optional[str]) -> str:
+def _wish(path: str | None) -> str:
     if not path:
         return ""
     try:
