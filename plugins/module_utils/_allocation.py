@@ -51,6 +51,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._startup_log impor
     Stopping,
     Summary,
     Traceback,
+    Unbalanced,
     UnitLine,
     WeightsBegin,
     parse_record,
@@ -240,7 +241,6 @@ class BootFolder:
         if self._traces.reading:
             self._traces.read(record, pid)
         if event is None:
-            self._unbalanced = self._unbalanced or record.body.startswith("The memory capacity is unbalanced")
             return
         self._cut(event)
         self._time(record, entry)
@@ -322,6 +322,9 @@ class BootFolder:
     def _read_crash(self, event: Crash, rank: Rank, pid: Optional[int]) -> None:
         self._ready = False
         self._traces.announce(event.text, rank, pid, self._stage(rank, pid))
+
+    def _read_unbalanced(self, _event: Unbalanced, _rank: Rank, _pid: Optional[int]) -> None:
+        self._unbalanced = True
 
     def _read_traceback(self, _event: Traceback, rank: Rank, pid: Optional[int]) -> None:
         self._traces.suspect("Traceback", rank, pid, self._stage(rank, pid))
@@ -559,6 +562,7 @@ _HANDLERS: dict[type[Event], Any] = {
     Stopping: BootFolder._read_stopping,
     Fatal: BootFolder._read_fatal,
     Crash: BootFolder._read_crash,
+    Unbalanced: BootFolder._read_unbalanced,
     Traceback: BootFolder._read_traceback,
     ExceptionLine: BootFolder._read_exception,
 }

@@ -212,6 +212,8 @@ class Traces:
     def goes_on(self, pid: Optional[int]) -> None:
         """The process made progress, so what it printed before did not kill it."""
         self._done = [trace for trace in self._done if trace.declared or trace.pid != pid]
+        if pid in self._open and not self._open[pid].declared:
+            del self._open[pid]
 
     def forget(self) -> None:
         """The server came up: no traceback so far killed it."""

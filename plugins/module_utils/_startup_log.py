@@ -158,6 +158,11 @@ class Fatal(Event):
 
 
 @dataclass(frozen=True)
+class Unbalanced(Event):
+    """A warning that one card has less free memory than the others; the same sentence as an exception is fatal."""
+
+
+@dataclass(frozen=True)
 class Traceback(Event):
     """First line of a Python traceback; proves nothing alone, healthy boots print some."""
 
@@ -320,10 +325,16 @@ _SENTENCES: tuple[tuple[str, Callable[[str], Optional[Event]]], ...] = (
     (r"(?:[A-Z]\w+ )?[Ww]atchdog timeout\b", _fatal("hang")),
     (r"ERROR: +\[Errno 98\]|\[Errno 98\] error while attempting to bind|Port \d+ is (?:already )?in use", _fatal("port_in_use")),
     (r"(?:[\w./-]{1,200} ){0,3}[\w./-]{1,200}: error: (?:unrecognized|argument|the following|ambiguous)", _fatal("bad_arguments")),
+    (r"The memory capacity is unbalanced", lambda _body: Unbalanced()),
     (r"Traceback \(most recent call last\):", lambda _body: Traceback()),
 )
 _SENTENCE = re.compile("|".join(f"(?P<s{i}>{pattern})" for i, (pattern, _build) in enumerate(_SENTENCES)))
 _BUILDERS = {f"s{i}": build for i, (_pattern, build) in enumerate(_SENTENCES)}
+
+# One entry of C(journalctl -o json), raw, whose message has SGLang's prefix once and none of the sentences: most of a journal.
+NOISE = re.compile(
+    (rf'"MESSAGE" ?: ?"\[[^\]"\\]{{1,80}}\] (?!{"|".join(pattern for pattern, _build in _SENTENCES)})[^"\\\[]*"[,}} ]').encode()
+)
 
 # The type's name ends in one of these words, or carries a module path: torch.OutOfMemoryError, queue.Empty
 _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Empty|Timeout|Again|Warning|Group)(?:: .*|:)?$")
@@ -359,6 +370,7 @@ _FOREIGN = re.compile(
     | [\w-]{1,40}(?:\.[a-z_][\w-]{0,40}){1,8}:\s+
     | [\w.-]{1,60}\s{1,20}\|\s
     | \[pod/[^\]\s]{1,200}\]\s+
+    | (?:stdout|stderr)[ ][FP][ ]
     | \[rank\d{1,5}\]:[ ]?
     | \w{3,5}\.?\s\d{1,2}\s\d\d:\d\d:\d\d\s\S{1,80}\s[\w@.:/()-]{1,80}\[\d+\]:\s
     ){1,8}""",
