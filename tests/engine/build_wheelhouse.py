@@ -26,8 +26,9 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Callable, Optional
 
 HERE = Path(__file__).resolve().parent
 REQUIREMENTS = HERE / "requirements.txt"
@@ -40,20 +41,20 @@ PLUGIN_VERSION = "1.0"
 PYTHON = (3, 11)
 """The Python of the hosts that install from the wheelhouse: Debian 12's own."""
 
-Member = Tuple[zipfile.ZipInfo, bytes]
+Member = tuple[zipfile.ZipInfo, bytes]
 
 
 class WheelhouseError(Exception):
     """What was wanted, what was found and what to do, in one text."""
 
 
-def requirements() -> List[str]:
+def requirements() -> list[str]:
     """The pinned requirements, comments removed."""
     lines = (line.partition("#")[0].strip() for line in REQUIREMENTS.read_text(encoding="utf-8").splitlines())
     return [line for line in lines if line]
 
 
-def plugin_files() -> Dict[str, bytes]:
+def plugin_files() -> dict[str, bytes]:
     """The plugin's modules by their name inside the wheel."""
     return {str(path.relative_to(SHIM)): path.read_bytes() for path in sorted((SHIM / PLUGIN).glob("*.py"))}
 
@@ -90,7 +91,7 @@ def _complete(target: Path, fill: Callable[[Path], None]) -> Path:
     return target
 
 
-def _run(argv: List[str]) -> None:
+def _run(argv: list[str]) -> None:
     print("+", " ".join(argv), flush=True)
     done = subprocess.run(argv, check=False)
     if done.returncode:
@@ -100,7 +101,7 @@ def _run(argv: List[str]) -> None:
         )
 
 
-def _pip(scratch: Path) -> List[str]:
+def _pip(scratch: Path) -> list[str]:
     """The pip of a bare Python 3.11, whose idea of a fitting wheel is that of the hosts."""
     found = sys.version_info[:2]
     if found != PYTHON:
@@ -121,7 +122,7 @@ def _download(target: Path) -> None:
         _run([*get, "-d", str(target / "wheels"), "-r", str(REQUIREMENTS)])
 
 
-def _record_row(name: str, data: bytes) -> Tuple[str, str, int]:
+def _record_row(name: str, data: bytes) -> tuple[str, str, int]:
     digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
     return name, f"sha256={digest}", len(data)
 
@@ -185,10 +186,10 @@ def repack(published: Path, folder: Path, needs: Iterable[str]) -> Path:
     return path
 
 
-def differences(published: Path, repacked: Path) -> Set[str]:
+def differences(published: Path, repacked: Path) -> set[str]:
     """The files in which two wheels of SGLang differ; those of the .dist-info by their bare names."""
 
-    def digests(path: Path) -> Dict[str, str]:
+    def digests(path: Path) -> dict[str, str]:
         with zipfile.ZipFile(path) as wheel:
             return {
                 _bare(member.filename): hashlib.sha256(wheel.read(member)).hexdigest()

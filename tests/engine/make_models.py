@@ -31,9 +31,10 @@ import json
 import random
 import statistics
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any
 
 VOCAB = 512
 SPECIALS = ("<pad>", "<s>", "</s>", "<mask>")
@@ -44,8 +45,8 @@ INTERMEDIATE = 128
 ELEMENT_BYTES = 2
 """Size of a bfloat16, the type of every weight and of the KV cache."""
 
-Shapes = Dict[str, Tuple[int, ...]]
-Config = Dict[str, Any]
+Shapes = dict[str, tuple[int, ...]]
+Config = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,7 @@ def dflash(target: Model) -> Model:
     return Model(config, shapes, kv_heads * 2 * head_dim * layers * ELEMENT_BYTES)
 
 
-MODELS: Dict[str, Model] = {
+MODELS: dict[str, Model] = {
     "mla": mla(),
     "gqa": gqa(),
     "dflash-mla": dflash(mla()),
@@ -257,7 +258,7 @@ def _random_tensor(rng: random.Random, count: int) -> bytes:
     return bytes(values)
 
 
-def _elements(shape: Tuple[int, ...]) -> int:
+def _elements(shape: tuple[int, ...]) -> int:
     count = 1
     for size in shape:
         count *= size
@@ -275,7 +276,7 @@ def _tensors(kind: str, shapes: Shapes) -> Iterator[bytes]:
 
 def _safetensors_header(shapes: Shapes) -> bytes:
     """The length-prefixed JSON header, padded so that the data starts at a multiple of 8."""
-    header: Dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     offset = 0
     for name, shape in shapes.items():
         end = offset + _elements(shape) * ELEMENT_BYTES
@@ -286,14 +287,14 @@ def _safetensors_header(shapes: Shapes) -> bytes:
     return struct.pack("<Q", len(text)) + text
 
 
-def _byte_characters() -> List[str]:
+def _byte_characters() -> list[str]:
     """The printable stand-in that byte-level BPE uses for each of the 256 bytes."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     spare = iter(range(0x100, 0x200))
     return [chr(byte if byte in printable else next(spare)) for byte in range(256)]
 
 
-def _tokenizer() -> Dict[str, Any]:
+def _tokenizer() -> dict[str, Any]:
     """A byte-level BPE without merges: one token per UTF-8 byte, so lengths are easy to choose."""
     symbols = [*SPECIALS, *_byte_characters()]
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
@@ -338,7 +339,7 @@ _CHAT_TEMPLATE = (
 )
 
 
-def _tokenizer_config(context: int) -> Dict[str, Any]:
+def _tokenizer_config(context: int) -> dict[str, Any]:
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": "<s>",

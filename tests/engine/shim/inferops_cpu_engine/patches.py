@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, List
+from typing import Any
 
 import torch
 
 # A torch.library fragment lives as long as a reference to it.
-_fragments: List[torch.library.Library] = []
+_fragments: list[torch.library.Library] = []
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def declare_torchvision_operators() -> None:
     """Let ``import torchvision`` succeed beside a CPU build of torch.
 
@@ -38,7 +38,7 @@ def allow_draft_attention_backend(name: str) -> None:
         choices.add_draft_attention_backend_choices([name])
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def ignore_streams_of_cpu_tensors() -> None:
     """Make ``Tensor.record_stream`` do nothing for CPU tensors, which know no streams."""
     record_stream = torch.Tensor.record_stream
@@ -72,7 +72,7 @@ def use_absorbed_mla(backend: str) -> None:
     handlers.AttentionBackendRegistry.register(backend, handlers._dispatch_mla_subtype)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def attend_to_token_blocks() -> None:
     """Teach the torch_native backend the blocks of speculative decoding.
 

@@ -21,7 +21,7 @@ def cache_locations(
     req_to_token: torch.Tensor,
     start_offset: torch.Tensor,
     end_offset: torch.Tensor,
-    **sizes: Any,
+    **_sizes: Any,
 ) -> torch.Tensor:
     """The KV rows of positions ``start_offset`` to ``end_offset`` of every request, one after the other.
 
@@ -50,7 +50,7 @@ class CpuEnginePlatform(CpuSRTPlatform):
     def supports_speculative_draft_attention_backend(self, algorithm: str, backend: str) -> bool:
         return algorithm == "DFLASH" and backend == ATTENTION_BACKEND
 
-    def get_default_speculative_draft_attention_backend(self, algorithm: str) -> str:
+    def get_default_speculative_draft_attention_backend(self, algorithm: str) -> str:  # noqa: ARG002 (SGLang's signature)
         return ATTENTION_BACKEND
 
     def get_speculative_cache_locs_fn(self) -> Callable[..., torch.Tensor]:
@@ -61,6 +61,6 @@ class CpuEnginePlatform(CpuSRTPlatform):
         patches.ignore_streams_of_cpu_tensors()
         patches.gather_by_gloo()
 
-    def post_load_model(self, model: torch.nn.Module) -> None:
+    def post_load_model(self, model: torch.nn.Module) -> None:  # noqa: ARG002 (SGLang's signature)
         patches.use_absorbed_mla(ATTENTION_BACKEND)
         patches.attend_to_token_blocks()
