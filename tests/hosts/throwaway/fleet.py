@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 from . import cgroup, network
 from .host import NSPAWN, Host, Spec
 from .image import ensure_image
-from .settings import HostsError, Settings, run
+from .settings import HostsError, Settings, run, write_whole
 
 FIRST, LAST = 10, 250  # last parts of the hosts' addresses
 # A systemd holds 7 inotify instances; the kernel's 128 for one user are gone with the 18th host.
@@ -55,7 +56,7 @@ class Fleet:
 
     def up(self, specs: list[Spec]) -> list[str]:
         """Make and boot hosts that are not up; return their names."""
-        running = [spec.name for spec in specs if Host(self.settings, spec.name).supervisor]
+        running = [spec.name for spec in specs if Host(self.settings, spec.name).runs]
         if running:
             raise HostsError(f"up: {', '.join(running)} runs already: use 'hosts ensure', or 'hosts down' first")
         return self.ensure(specs)
@@ -80,7 +81,7 @@ class Fleet:
 
     def _must_make(self, spec: Spec) -> bool:
         host = Host(self.settings, spec.name)
-        if not host.supervisor:
+        if not host.runs:
             host.remove()
             return True
         if host.spec != spec:
@@ -89,11 +90,20 @@ class Fleet:
 
     def _prepare(self) -> None:
         self.settings.hosts.mkdir(parents=True, exist_ok=True)
-        if not self.settings.key.exists():
-            run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.settings.prefix, "-f", self.settings.key)
+        self._ensure_key()
         network.ensure_bridge(self.settings)
         if int(INOTIFY.read_text(encoding="ascii")) < INOTIFY_INSTANCES:
             INOTIFY.write_text(str(INOTIFY_INSTANCES), encoding="ascii")
+
+    def _ensure_key(self) -> None:
+        key, part = self.settings.key, self.settings.key.with_name("part")
+        if key.exists():
+            return
+        part.unlink(missing_ok=True)
+        run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.settings.prefix, "-f", part)
+        # the private half last: where it is, the other is too
+        part.with_suffix(".pub").rename(key.with_suffix(".pub"))
+        part.rename(key)
 
     def _next_number(self) -> int:
         """Number the hosts in turn: a connection that ssh kept open for an old host meets no new one."""
@@ -104,7 +114,7 @@ class Fleet:
         free: list[int] = [number for number in turn if number not in taken]
         if not free:
             raise HostsError(f"all {LAST - FIRST + 1} addresses of {self.settings.network}.0/24 are taken: remove hosts")
-        memory.write_text(str(free[0]), encoding="ascii")
+        write_whole(memory, str(free[0]))
         return free[0]
 
     def down(self, names: Iterable[str] = ()) -> list[str]:
@@ -120,11 +130,7 @@ class Fleet:
         return [host.name for host in removed]
 
     def _forget(self) -> None:
-        for path in (self.settings.key, self.settings.key.with_suffix(".pub")):
-            path.unlink(missing_ok=True)
-        for path in (self.settings.hosts, self.settings.state):
-            if path.is_dir():
-                path.rmdir()
+        shutil.rmtree(self.settings.state, ignore_errors=True)
 
     def leftovers(self) -> list[str]:
         """Everything that the set still has on this machine, apart from the cache."""

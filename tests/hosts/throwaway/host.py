@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from . import cgroup, network
-from .settings import HostsError, Settings, become, run
+from .settings import HostsError, Settings, become, run, write_whole
 
 RELEASE = "bookworm"
 REBOOT = 133  # systemd-nspawn's exit code when the host asked for a reboot
@@ -95,6 +95,11 @@ class Host:
         return self.directory / "alive"
 
     @property
+    def _supervisor(self) -> Path:
+        """The file with the supervisor's process id; the supervisor itself writes it."""
+        return self.directory / "pid"
+
+    @property
     def is_made(self) -> bool:
         """Whether the host is on the disk; a run that was killed early may have left less."""
         return self._record_file.exists()
@@ -131,7 +136,7 @@ class Host:
             for part in ("upper", "work", "root"):
                 (self.directory / part).mkdir(parents=True)
             record = {**asdict(spec), "number": number}
-            self._record_file.write_text(json.dumps(record), encoding="utf-8")
+            write_whole(self._record_file, json.dumps(record))
             self._mount(image)
             self._personalize()
             network.attach(self.settings, self.name, number)
@@ -157,7 +162,7 @@ class Host:
         with open(self.directory / "console.log", "ab") as log, open(self._alive, "wb") as alive:
             # the supervisor inherits the lock, and the kernel lets go of it in the moment of its death
             fcntl.flock(alive, fcntl.LOCK_EX)
-            supervisor = subprocess.Popen(
+            subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -166,11 +171,11 @@ class Host:
                 start_new_session=True,
                 pass_fds=[alive.fileno()],
             )
-        (self.directory / "pid").write_text(str(supervisor.pid), encoding="ascii")
 
     def supervise(self) -> None:
         """Run the host until it powers off, booting it again after a reboot and after a crash() of ours."""
         cgroup.enter(self.settings, self.name)
+        write_whole(self._supervisor, str(os.getpid()))
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         soft = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
@@ -216,22 +221,23 @@ class Host:
     # -- watching -----------------------------------------------------------------------------
 
     @property
-    def supervisor(self) -> int | None:
-        """Process id of the host's supervisor, if it lives."""
+    def runs(self) -> bool:
+        """Whether the host's supervisor lives."""
         try:
             with open(self._alive, "rb") as alive:
                 fcntl.flock(alive, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return None
         except FileNotFoundError:
-            return None
+            return False
         except BlockingIOError:
-            return int((self.directory / "pid").read_text(encoding="ascii"))
+            return True
+        return False
 
     @property
     def leader(self) -> int | None:
-        """Process id, on the controller, of the host's PID 1."""
-        supervisor = self.supervisor
-        nspawn = supervisor and _child(supervisor, "systemd-nspawn")
+        """Process id, on the controller, of the host's PID 1, if the host got that far."""
+        if not self.runs or not self._supervisor.exists():
+            return None
+        nspawn = _child(int(self._supervisor.read_text(encoding="ascii")), "systemd-nspawn")
         return nspawn and _child(nspawn, "systemd")
 
     def wait_up(self, not_leader: int | None = None) -> None:
@@ -246,8 +252,8 @@ class Host:
     def _wait_for(self, what: str, done: Callable[[], bool]) -> None:
         end = time.monotonic() + self.settings.wait
         while not done():
-            if self.supervisor is None or time.monotonic() > end:
-                state = "it powered off" if self.supervisor is None else f"not so after {self.settings.wait:.0f} s"
+            if not self.runs or time.monotonic() > end:
+                state = f"not so after {self.settings.wait:.0f} s" if self.runs else "it powered off"
                 raise HostsError(f"{self.name}: waited for {what}; {state}. Last lines of its console:\n{self._tail()}")
             time.sleep(0.1)
 

@@ -27,11 +27,10 @@ def namespace(settings: Settings, name: str) -> str:
 
 
 def ensure_bridge(settings: Settings) -> None:
-    """Make the bridge, with the controller's address on it, if it is not there."""
-    if (INTERFACES / settings.bridge).exists():
-        return
-    run("ip", "link", "add", settings.bridge, "type", "bridge")
-    run("ip", "address", "add", f"{address(settings, 1)}/24", "dev", settings.bridge)
+    """Make the bridge if it is not there, and see to it that it is up and has the controller's address."""
+    if not (INTERFACES / settings.bridge).exists():
+        run("ip", "link", "add", settings.bridge, "type", "bridge")
+    run("ip", "address", "replace", f"{address(settings, 1)}/24", "dev", settings.bridge)
     run("ip", "link", "set", settings.bridge, "up")
 
 

@@ -103,6 +103,13 @@ def run(*command: str | Path, check: bool = True) -> subprocess.CompletedProcess
     return done
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Write a file in one step: a run that is killed leaves the old one, the new one or none, never a part."""
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.rename(path)
+
+
 def become(*command: str | Path, environment: dict[str, str]) -> NoReturn:
     """Become another program, with nothing but the given environment."""
     words = [str(word) for word in command]
