@@ -110,7 +110,7 @@ def find_memory(
         memory = _from_anchors(case, anchors)
     else:
         measured = next((found for found in map(_measured, starts) if found is not None), None)
-        memory = _from_measurement(case, measured) if measured else _from_estimate(case, starts)
+        memory = _from_measurement(case, measured, starts) if measured else _from_estimate(case, starts)
     return replace(memory, reasons=(*notes, *memory.reasons), starts=tuple(starts))
 
 
@@ -154,13 +154,11 @@ class _Line:
 
 
 def _from_anchors(case: _Case, anchors: Sequence[Anchor]) -> Memory:
-    newest = anchors[0]
-    other = next((one for one in anchors[1:] if (one.fraction - newest.fraction) * (one.tokens - newest.tokens) > 0), None)
-    known = [one.boot.before_gib for one in anchors if one.boot.before_gib is not None]
-    line = _Line(newest, other, known[0] if known else case.sources.gpu_free_gib)
+    line = _line(case, anchors)
+    newest = line.newest
     era, era_notes = _era_of_line(case, line)
     pool = case.pool(era)
-    before, fitted = _before(pool, line)
+    before, fitted = _before(case, pool, line)
     at_sizing = free_at_sizing(pool, before, newest.fraction, newest.tokens)
     return Memory(
         pool=pool,
@@ -172,11 +170,29 @@ def _from_anchors(case: _Case, anchors: Sequence[Anchor]) -> Memory:
         error_tokens=float(pool.page),
         error_slope=2 * pool.page / line.delta_tokens if fitted else LOG_ERROR_GIB / before,
         anchor=newest,
-        earlier=other,
+        earlier=line.other,
     )
 
 
-def _before(pool: Pool, line: _Line) -> tuple[float, bool]:
+def _line(case: _Case, anchors: Sequence[Anchor]) -> _Line:
+    """The newest start, with the next older one whose pool differs by more than free memory moves."""
+    newest = anchors[0]
+    known = [one.boot.before_gib for one in anchors if one.boot.before_gib is not None]
+    before = known[0] if known else case.sources.gpu_free_gib
+    others = [one for one in anchors[1:] if (one.fraction - newest.fraction) * (one.tokens - newest.tokens) > 0]
+    lines = [_Line(newest, other, before) for other in others]
+    pool = case.pool(case.era)
+    telling = [line for line in lines if _noise(case, pool, line) <= RULE_TOLERANCE]
+    return (telling or lines or [_Line(newest, None, before)])[0]
+
+
+def _noise(case: _Case, pool: Pool, line: _Line) -> float:
+    """Share of the slope that log rounding and moving memory may account for."""
+    moved = (2 * LOG_ERROR_GIB + case.sources.free_jitter_gib) * GIB / pool.effective_cell
+    return (moved + 2 * pool.page) / line.delta_tokens
+
+
+def _before(case: _Case, pool: Pool, line: _Line) -> tuple[float, bool]:
     """P in GiB, and whether it was fitted: the logged one unless the two starts draw another line."""
     slope = line.slope
     if slope is None:
@@ -188,8 +204,10 @@ def _before(pool: Pool, line: _Line) -> tuple[float, bool]:
             )
         return line.before_gib, False
     fitted = slope * pool.effective_cell / GIB / pool.fraction_factor
-    if line.before_gib is not None and abs(fitted / line.before_gib - 1) <= RULE_TOLERANCE:
-        return line.before_gib, False
+    if line.before_gib is not None:
+        agrees = abs(fitted / line.before_gib - 1) <= RULE_TOLERANCE
+        if agrees or _noise(case, pool, line) > RULE_TOLERANCE:
+            return line.before_gib, False
     return fitted, True
 
 
@@ -199,15 +217,18 @@ def _era_of_line(case: _Case, line: _Line) -> tuple[Era, list[str]]:
     own = case.era
     if _order_fits(own, order) and _cell_fits(case, own, line) is not False:
         return own, []
-    index = ERAS.index(own)
-    others = sorted((era for era in ERAS if era is not own), key=lambda era: (abs(ERAS.index(era) - index), -ERAS.index(era)))
-    candidates = [era for era in others if _order_fits(era, order) and _cell_fits(case, era, line) is not None]
-    fitting = [era for era in candidates if _cell_fits(case, era, line)]
-    if not fitting and not _order_fits(own, order):
-        fitting = [era for era in others if _order_fits(era, order) and _known(case, era) and line.slope is None]
+    others = [era for era in _nearest_first(own) if _order_fits(era, order) and _known(case, era)]
+    telling = any(_cell_fits(case, era, line) is not None for era in (own, *others))
+    fitting = [era for era in others if _cell_fits(case, era, line)] if telling else others
     if not fitting:
-        return own, [_unexplained_text(case, line)]
+        return own, [_unexplained_text(case)]
     return fitting[0], [_other_era_text(case, order, fitting[0])]
+
+
+def _nearest_first(own: Era) -> list[Era]:
+    """The other rows of the table, those of the nearest releases first."""
+    index = ERAS.index(own)
+    return sorted((era for era in ERAS if era is not own), key=lambda era: abs(ERAS.index(era) - index))
 
 
 def _order_fits(era: Era, order: Optional[str]) -> bool:
@@ -224,22 +245,14 @@ def _known(case: _Case, era: Era) -> bool:
 
 
 def _cell_fits(case: _Case, era: Era, line: _Line) -> Optional[bool]:
-    """Do an era's bytes per token explain the pools? None where the figures cannot tell, or the era knows no such draft."""
-    if not _known(case, era) or line.before_gib is None:
+    """Do an era's bytes per token explain two starts? None where they cannot tell, or the era knows no such draft."""
+    slope = line.slope
+    if slope is None or line.before_gib is None or not _known(case, era):
         return None
     pool = case.pool(era)
-    noise = (2 * LOG_ERROR_GIB + case.sources.free_jitter_gib) * GIB / pool.effective_cell
-    slope = line.slope
-    if slope is not None:
-        measured, noise_share = line.before_gib * pool.fraction_factor * GIB / slope, noise / line.delta_tokens
-    else:
-        at_sizing, tokens = line.newest.boot.at_sizing_gib, line.newest.tokens
-        if at_sizing is None:
-            return None
-        rest = at_sizing - line.before_gib * (1 - line.newest.fraction * pool.fraction_factor) - pool.reserve_gib
-        measured, noise_share = rest * GIB / max(1, tokens - pool.head_room), noise / tokens
-    if noise_share > RULE_TOLERANCE:
+    if _noise(case, pool, line) > RULE_TOLERANCE:
         return None
+    measured = line.before_gib * pool.fraction_factor * GIB / slope
     return abs(measured / pool.effective_cell - 1) <= RULE_TOLERANCE
 
 
@@ -251,12 +264,12 @@ def _other_era_text(case: _Case, order: Optional[str], era: Era) -> str:
     )
 
 
-def _unexplained_text(case: _Case, line: _Line) -> str:
+def _unexplained_text(case: _Case) -> str:
     cell = case.pool(case.era).effective_cell
-    text = f"No known release explains the earlier starts (rules of {case.era.name}: {cell:,.0f} bytes per token)"
-    if line.slope is None:
-        return f"{text}: planned by those rules; give a second start with another fraction."
-    return f"{text}: planned along the line that the two starts draw."
+    return (
+        f"No known release explains the observed starts (rules of {case.era.name}: {cell:,.0f} bytes per token): "
+        "planned along the line that their own figures draw."
+    )
 
 
 def _line_text(line: _Line, before: float, fitted: bool) -> str:
@@ -299,6 +312,11 @@ def _uncharged_gib(case: _Case, pool: Pool) -> float:
     return weights.gib if weights else 0.0
 
 
+def _graphs_gib(starts: Sequence[Boot]) -> float:
+    """What graph capture took at the newest start that shows it."""
+    return next((boot.graphs_gib for boot in starts if boot.graphs_gib is not None), 0.0)
+
+
 # --- from a start that measured its memory but kept no pool ------------------------------------------------------------------
 
 
@@ -319,7 +337,7 @@ def _measured(boot: Boot) -> Optional[_Measured]:
     return None if at_sizing is None else _Measured(boot, before, at_sizing)
 
 
-def _from_measurement(case: _Case, measured: _Measured) -> Memory:
+def _from_measurement(case: _Case, measured: _Measured, starts: Sequence[Boot]) -> Memory:
     pool = case.pool(case.era)
     boot, before, at_sizing = measured.boot, measured.before_gib, measured.at_sizing_gib
     end = f"ended with {boot.failure}" if boot.failure else "kept no pool of its own"
@@ -327,7 +345,7 @@ def _from_measurement(case: _Case, measured: _Measured) -> Memory:
         pool=pool,
         before_gib=before,
         at_sizing_gib=at_sizing,
-        free_base_gib=at_sizing - _uncharged_gib(case, pool),
+        free_base_gib=at_sizing - _uncharged_gib(case, pool) - _graphs_gib(starts),
         basis="observed",
         reasons=(
             f"From an observed start that {end}: {before:.2f} GiB free before the weights, {at_sizing:.2f} GiB when the pool is sized.",
@@ -349,7 +367,6 @@ def _from_estimate(case: _Case, starts: Sequence[Boot]) -> Memory:
         )
     pool = case.pool(case.era)
     at_sizing, error, how = _at_sizing(case, pool, before)
-    graphs = next((boot.graphs_gib for boot in starts if boot.graphs_gib is not None), 0.0)
     draft = _uncharged_gib(case, pool)
     after = f" {draft:.2f} GiB of draft weights load after the pool." if draft else ""
     text = f"Estimated: {before:.2f} GiB free before the weights, {at_sizing:.2f} GiB when the pool is sized ({how}).{after}"
@@ -357,7 +374,7 @@ def _from_estimate(case: _Case, starts: Sequence[Boot]) -> Memory:
         pool=pool,
         before_gib=before,
         at_sizing_gib=at_sizing,
-        free_base_gib=at_sizing - draft - graphs,
+        free_base_gib=at_sizing - draft - _graphs_gib(starts),
         basis="estimated",
         reasons=(text, *_estimate_notes(case, pool, draft)),
         error_tokens=error * GIB / pool.effective_cell + pool.page,

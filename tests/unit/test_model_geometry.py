@@ -1,0 +1,172 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""config.json to geometry: families, drafts, wrappers, and refusals by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import (
+    Draft,
+    Geometry,
+    InputError,
+    check_draft,
+    read_geometry,
+)
+
+CONFIGS = Path(__file__).parent / "fixtures/configs"
+
+
+def config(name: str) -> dict[str, Any]:
+    return json.loads((CONFIGS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+LLAMA = {
+    "architectures": ["LlamaForCausalLM"],
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "hidden_size": 4096,
+    "max_position_embeddings": 8192,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("kimi-k2.6", {"family": "mla", "layers": 61, "latent_dim": 512, "rope_dim": 64, "max_position": 262144, "multimodal": True}),
+        ("kimi-k2.6-nvfp4", {"family": "mla", "layers": 61, "fp8_kv_checkpoint": True, "multimodal": True}),
+        ("deepseek-v3", {"family": "mla", "layers": 61, "nextn_layers": 1, "draft_layers": 1, "max_position": 163840, "multimodal": False}),
+        ("deepseek-v3.2", {"family": "dsa", "layers": 61, "latent_dim": 512, "rope_dim": 64, "index_head_dim": 128}),
+        ("glm-5", {"family": "dsa", "layers": 78, "index_head_dim": 128, "max_position": 202752}),
+        ("llama-3.1-8b", {"family": "mha", "layers": 32, "kv_heads": 8, "head_dim": 128, "v_head_dim": 128, "max_position": 131072}),
+        ("qwen3-235b-a22b", {"family": "mha", "layers": 94, "kv_heads": 4, "head_dim": 128}),
+        ("qwq-32b", {"family": "mha", "layers": 64, "kv_heads": 8, "head_dim": 128, "query_heads": 40}),
+        ("gpt-oss-120b", {"family": "swa", "layers": 36, "swa_layers": 18, "kv_heads": 8, "head_dim": 64}),
+        ("llama-3.1-8b-eagle3", {"family": "mha", "layers": 1, "draft": None}),
+        (
+            "kimi-k2.6-dflash",
+            {
+                "family": "mha", "layers": 6, "kv_heads": 8, "head_dim": 128, "vocab_size": 163840, "hidden_size": 7168,
+                "draft": Draft(8, 61, (1, 12, 24, 35, 47, 58)),
+            },
+        ),
+    ],
+)
+def test_geometry(name: str, expected: dict[str, Any]) -> None:
+    found = read_geometry(config(name))
+    assert {key: getattr(found, key) for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"num_key_value_heads": 1}, {"kv_heads": 1, "head_dim": 128}),
+        ({"num_key_value_heads": None}, {"kv_heads": 32}),
+        ({"head_dim": 64, "v_head_dim": 96}, {"head_dim": 64, "v_head_dim": 96}),
+        ({"rope_scaling": {"rope_type": "linear", "factor": 4.0}}, {"max_position": 32768}),
+        ({"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, {"max_position": 8192}),
+        ({"rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}}, {"max_position": 8192}),
+        ({"max_position_embeddings": None}, {"max_position": None}),
+        ({"model_max_length": 4096}, {"max_position": 4096}),
+        ({"layer_types": ["sliding_attention"] * 32, "sliding_window": 4096}, {"family": "mha", "swa_layers": 0}),
+        ({"quantization_config": {"quantization": {"kv_cache_quant_algo": "FP8"}}}, {"fp8_kv_checkpoint": True}),
+        ({"quantization_config": {"kv_cache_quant_algo": "fp8"}}, {"fp8_kv_checkpoint": True}),
+        ({"quantization_config": {"quant_algo": "FP8", "kv_cache_scheme": {"type": "float", "num_bits": 4}}}, {"fp8_kv_checkpoint": False}),
+        ({"quantization_config": {"kv_cache_scheme": {"type": "float", "num_bits": 8}}}, {"fp8_kv_checkpoint": False}),
+        ({"quantization_config": "fp8"}, {"fp8_kv_checkpoint": False}),
+    ],
+)
+def test_details(change: dict[str, Any], expected: dict[str, Any]) -> None:
+    found = read_geometry({**LLAMA, **change})
+    assert {key: getattr(found, key) for key in expected} == expected
+
+
+def test_a_draft_with_windows_is_a_draft_all_the_same() -> None:
+    """The draft's window shortens what its attention reads, not its pool."""
+    windows = {"layer_types": ["sliding_attention"] * 5 + ["full_attention"], "sliding_window": 2048}
+    assert read_geometry({**config("kimi-k2.6-dflash"), **windows}) == read_geometry(config("kimi-k2.6-dflash"))
+
+
+def test_a_draft_without_a_block_has_sglangs_default() -> None:
+    plain = {key: value for key, value in config("kimi-k2.6-dflash").items() if key not in ("block_size", "num_target_layers")}
+    assert read_geometry(plain).draft == Draft(16, None, (1, 12, 24, 35, 47, 58))
+    assert read_geometry({**plain, "dflash_config": {"block_size": 4}}).draft == Draft(4, None, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("DeepseekV4ForCausalLM", "compressed attention"),
+        ("MiniMaxM2ForCausalLM", "MiniMax"),
+        ("MiniMaxM3SparseForCausalLM", "MiniMax"),
+        ("Qwen3NextForCausalLM", "linear-attention"),
+        ("Qwen3_5MoeForConditionalGeneration", "linear-attention"),
+        ("NemotronHForCausalLM", "Mamba"),
+        ("KimiK3ForConditionalGeneration", "linear attention"),
+        ("Gemma4ForConditionalGeneration", "sliding-window"),
+        ("MiMoV2FlashForCausalLM", "sliding-window"),
+        ("Llama4ForConditionalGeneration", "chunked"),
+        ("DeciLMForCausalLM", "differ from layer to layer"),
+        ("BrandNewForCausalLM", "not in the table"),
+    ],
+)
+def test_refused_by_name(name: str, word: str) -> None:
+    with pytest.raises(InputError, match=rf"asked for the KV bytes .*; found the architecture {name}: .*{word}.*; start it once"):
+        read_geometry({**LLAMA, "architectures": [name]})
+
+
+@pytest.mark.parametrize(
+    ("broken", "word"),
+    [
+        ({}, "architectures None"),
+        ({"architectures": []}, r"architectures \[\]"),
+        ({"architectures": "LlamaForCausalLM"}, "architectures 'LlamaForCausalLM'"),
+        ([], "list"),
+        ("text", "str"),
+        ({**LLAMA, "num_hidden_layers": 0}, "num_hidden_layers of the model; found 0"),
+        ({**LLAMA, "num_hidden_layers": "32"}, "num_hidden_layers of the model; found '32'"),
+        ({**LLAMA, "num_hidden_layers": True}, "num_hidden_layers of the model; found True"),
+        ({**LLAMA, "num_attention_heads": None}, "num_attention_heads of the model; found None"),
+        ({**LLAMA, "hidden_size": None}, "hidden_size of the model; found None"),
+        ({**LLAMA, "kv_lora_rank": 512}, "also has kv_lora_rank"),
+        ({**config("deepseek-v3"), "kv_lora_rank": None}, "kv_lora_rank of the model; found None"),
+        ({**config("deepseek-v3.2"), "index_head_dim": None}, "index_head_dim of the model; found None"),
+        ({**config("gpt-oss-120b"), "layer_types": ["full_attention"] * 36}, "36 entries, 0 of them sliding"),
+        ({**config("gpt-oss-120b"), "layer_types": None}, "0 entries"),
+        ({**config("kimi-k2.6-dflash"), "dflash_config": {"target_layer_ids": "1,2"}}, "target_layer_ids '1,2'"),
+    ],
+)
+def test_broken_configurations(broken: Any, word: str) -> None:
+    with pytest.raises(InputError, match=word):
+        read_geometry(broken)
+
+
+def test_layers_that_share_an_index_are_refused() -> None:
+    with pytest.raises(InputError, match="share an index"):
+        read_geometry(config("glm-5.2"))
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"num_target_layers": 60}, "num_target_layers 60 in the draft where the target has 61"),
+        ({"vocab_size": 151936}, "vocab_size 151936"),
+        ({"hidden_size": 4096}, "hidden_size 4096"),
+        ({"num_target_layers": None, "dflash_config": {"target_layer_ids": [1, 61]}}, r"target_layer_ids \[61\]"),
+    ],
+)
+def test_a_draft_for_another_target(change: dict[str, Any], word: str) -> None:
+    target = read_geometry(config("kimi-k2.6"))
+    with pytest.raises(InputError, match=f"{word}.*made for another model"):
+        check_draft(target, read_geometry({**config("kimi-k2.6-dflash"), **change}))
+
+
+def test_the_right_draft() -> None:
+    target: Geometry = read_geometry(config("kimi-k2.6"))
+    check_draft(target, read_geometry(config("kimi-k2.6-dflash")))
+    check_draft(target, read_geometry({**config("kimi-k2.6-dflash"), "num_target_layers": None}))

@@ -1,0 +1,512 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plans: from earlier starts, from measurements of failed starts, from estimates; verdicts, bounds and alternatives."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import Weights
+from ansible_collections.inferops.sglang.plugins.module_utils._memory import Sources
+from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError, read_geometry
+from ansible_collections.inferops.sglang.plugins.module_utils._plan import Plan, Request, make_plan
+from ansible_collections.inferops.sglang.plugins.module_utils._sizing import Deployment
+
+CONFIGS = Path(__file__).parent / "fixtures/configs"
+
+
+def geometry(name: str) -> Geometry:
+    return read_geometry(json.loads((CONFIGS / f"{name}.json").read_text(encoding="utf-8")))
+
+
+def boot(fraction: float | None, tokens: int | None, **more: Any) -> dict[str, Any]:
+    """A start as allocation_info returns it, as far as these tests need it; server_args are merged."""
+    args = {"mem_fraction_static": fraction, **more.pop("server_args", {})}
+    return {"sglang_version": "0.5.12.post1", "ready": True, "min_tokens": tokens, "server_args": args, **more}
+
+
+FIRST = boot(0.85, 101134, available_gpu_mem_gib=10.37, max_running_requests=64)
+SECOND = boot(0.92, 192406, available_gpu_mem_gib=6.23, max_running_requests=8)
+
+
+def plan(observed: list[dict[str, Any]] | None = None, **changes: Any) -> Plan:
+    """Kimi K2.6 with its DFlash draft on 8 ranks; flags of the deployment and of the sources by their names."""
+    flags: dict[str, Any] = {"algorithm": "DFLASH", "tp_size": 8, "max_running_requests": 8}
+    sources: dict[str, Any] = {"observed": observed or []}
+    request: dict[str, Any] = {"version": "0.5.12.post1", "context_length": 200000}
+    for key, value in changes.items():
+        kind = flags if key in Deployment.__dataclass_fields__ and key != "context_length" else request
+        (sources if key in Sources.__dataclass_fields__ else kind)[key] = value
+    draft = None if not flags["algorithm"] else geometry("kimi-k2.6-dflash")
+    return make_plan(
+        Request(**{"target": geometry("kimi-k2.6"), "draft": draft, **request}, deployment=Deployment(**flags), sources=Sources(**sources))
+    )
+
+
+ESTIMATE = {"gpu_free_gib": 94.0, "weights": lambda: Weights(72.3), "draft_weights": lambda: Weights(1.312)}
+
+
+def text(found: Plan) -> str:
+    return "\n".join(found.reasons)
+
+
+# --- the two starts this collection began with ---
+
+
+def test_the_two_starts() -> None:
+    found = plan([FIRST, SECOND], algorithm="DDTREE")
+    assert found.mem_fraction_static == 0.9259
+    assert found.basis == "observed"
+    assert found.era == "0.5.11-0.5.13"
+    assert found.bytes_per_token == {"target": 70272, "draft": 3072, "charged": 77184}
+    assert found.tokens_per_hundredth == 13039
+    assert 200000 <= (found.predicted_tokens or 0) <= 200130
+    assert found.error_tokens <= 2
+    assert found.headroom_gib == pytest.approx(5.69, abs=0.02)
+    assert found.verdict == "fits"
+    assert found.lower_bound == pytest.approx(1 - 21.329 / 93.727, abs=0.0002)
+
+
+def test_what_the_two_starts_mean() -> None:
+    said = text(plan([FIRST, SECOND], algorithm="DDTREE"))
+    for part in (
+        "1,303,886 tokens for 1.00",
+        "192,406 tokens, 7,594 short of 200,000",
+        "K/V pool of 0.28 / 0.28 GiB is the draft's",
+        "1,536 bytes per token for K and for V",
+        "not a layer of the target",
+        "Free memory fell by 4.1 GiB",
+        "not by the 6.6 GiB",
+        "max_running_requests 64 then 8",
+        "DDTREE is in no SGLang release",
+        "T + G + 2",
+    ):
+        assert part in said
+
+
+def test_the_order_of_the_list_and_the_stamps() -> None:
+    """The last is the newest, unless all carry a stamp."""
+    assert plan([FIRST, SECOND]).headroom_gib == pytest.approx(5.69, abs=0.02)
+    stamped = [{**SECOND, "started_at": "2026-05-30T22:08:02"}, {**FIRST, "started_at": "2026-05-30T20:00:00"}]
+    assert plan(stamped).headroom_gib == pytest.approx(5.69, abs=0.02)
+    # with the older one as anchor: 10.37 GiB less 98,866 tokens of 73,344 bytes, and 56 rows of 200,012 requests' entries back
+    assert plan([SECOND, FIRST]).headroom_gib == pytest.approx(10.37 - 6.753 + 0.042, abs=0.02)
+
+
+def test_one_start_and_the_cards() -> None:
+    """f' = f + dN * c / (P * 2**30) = 0.92 + 7594 * 77184 / (93.73 * 2**30)"""
+    found = plan([SECOND], gpu_free_gib=93.73)
+    assert (found.mem_fraction_static, found.basis) == (0.9259, "observed")
+    logged = {**SECOND, "ranks": [{"avail_before_weights_gib": gib} for gib in (93.9, 93.73, 93.8)]}
+    assert plan([logged]).mem_fraction_static == 0.9259
+    assert plan([logged], gpu_free_gib=50.0).mem_fraction_static == 0.9259
+
+
+def test_one_start_without_the_cards() -> None:
+    with pytest.raises(InputError, match=r"a plan from one earlier start.*give gpu_free_gib, or a second start"):
+        plan([SECOND])
+
+
+def test_the_pool_that_only_the_summary_line_names() -> None:
+    bare = [{"max_total_num_tokens": n, "server_args": {"mem_fraction_static": f}} for f, n in ((0.85, 101134), (0.92, 192406))]
+    found = plan(bare)
+    assert (found.mem_fraction_static, found.basis) == (0.9259, "observed")
+    assert "does not tell what was left" in text(found)
+
+
+def test_the_smallest_rank_counts() -> None:
+    ranks = [{"target": {"tokens": n}, "draft": {"k_gib": 0.28, "v_gib": 0.28}} for n in (192406, 192000, 192406)]
+    found = plan([{**SECOND, "ranks": ranks}], gpu_free_gib=93.73)
+    assert "192,000 tokens, 8,000 short" in text(found)
+
+
+def test_a_third_start_lies_on_the_line_of_two() -> None:
+    """A public server: 20,416 tokens at 0.75, 53,440 at 0.85, 86,528 at 0.95; pages of 64 leave one page of doubt."""
+    starts = [boot(0.75, 20416), boot(0.85, 53440)]
+    found = make_plan(
+        Request(
+            "0.5.12.post1", geometry("llama-3.1-8b"), Deployment(page_size=64), Sources(observed=starts), mem_fraction_static=0.95
+        )
+    )
+    assert abs((found.predicted_tokens or 0) - 86528) <= 128
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"sglang_version": "0.5.13.post1"}, "sglang_version is 0.5.13.post1, the plan's is 0.5.12.post1"),
+        ({"server_args": {"tp_size": 4}}, "tp_size is 4"),
+        ({"server_args": {"pp_size": 2}}, "pp_size is 2"),
+        ({"server_args": {"dp_size": 2}}, "dp_size is 2"),
+        ({"server_args": {"ep_size": 8}}, "ep_size is 8"),
+        ({"server_args": {"page_size": 64}}, "page_size is 64"),
+        ({"server_args": {"kv_cache_dtype": "fp8_e4m3"}}, "kv_cache_dtype is 1"),
+        ({"ranks": [{"target": {"tokens": 192406, "dtype": "torch.float8_e4m3fn"}}]}, "kv_cache_dtype is 1"),
+        ({"server_args": {"model_path": "/srv/other"}}, "model is /srv/other"),
+        ({"server_args": {"speculative_draft_model_path": "/srv/old-draft"}}, "draft_model is /srv/old-draft"),
+        ({"server_args": {"speculative_algorithm": None}}, "speculative_algorithm is none"),
+        ({"server_args": {"speculative_algorithm": "EAGLE"}}, "speculative_algorithm is EAGLE"),
+    ],
+)
+def test_starts_of_another_server_do_not_count(change: dict[str, Any], word: str) -> None:
+    other = boot(0.92, 192406, **change)
+    found = plan([other], model="/srv/kimi", draft_model="/srv/draft", **ESTIMATE)
+    assert found.basis == "estimated"
+    assert word in text(found)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sglang_version": "0.5.12.post1+ddtree"},
+        {"sglang_version": None},
+        {"sglang_version": "unknown"},
+        {"server_args": {"tp_size": 8, "page_size": None, "kv_cache_dtype": "auto", "context_length": 262144}},
+        {"server_args": {"model_path": "/srv/kimi/", "max_running_requests": 64}},
+        {"server_args": {"model_path": "/srv/kimi/config.json", "speculative_algorithm": "DFLASH"}},
+        {"server_args": {"tp_size": "8"}},
+        {"ranks": "none", "failure": [], "ready": "yes"},
+        {"ranks": [None, {"target": None}, {"avail_before_weights_gib": float("nan")}]},
+    ],
+)
+def test_starts_of_this_server_count(change: dict[str, Any]) -> None:
+    found = plan([boot(0.92, 192406, **change)], model="/srv/kimi", gpu_free_gib=93.73)
+    assert (found.basis, found.mem_fraction_static) == ("observed", 0.9259)
+
+
+def test_a_pool_cut_by_its_cap_says_nothing_about_the_line() -> None:
+    capped = boot(0.95, 100000, server_args={"max_total_tokens": 100000})
+    assert plan([capped], **ESTIMATE).basis == "estimated"
+    assert plan([capped, SECOND], gpu_free_gib=93.73).mem_fraction_static == 0.9259
+
+
+def test_odd_fractions_and_pools_are_unknown() -> None:
+    for odd in (boot(1.5, 192406), boot(None, 192406), boot(0.92, 0), boot(0.92, None), {"server_args": None}, {}):
+        assert plan([odd], **ESTIMATE).basis == "estimated"
+
+
+# --- rules that the version string does not name ---
+
+WITH_CARDS = [{"avail_before_weights_gib": 93.73}]
+
+
+def fork(first: int, second: int, **more: Any) -> list[dict[str, Any]]:
+    return [boot(f, n, sglang_version="0.5.17", ranks=WITH_CARDS, **more) for f, n in ((0.85, first), (0.92, second))]
+
+
+def test_a_pool_that_another_release_explains() -> None:
+    """0.5.17 by its string, but 96,051 tokens for 0.07 are 73,344 bytes each, as from 0.5.18 on."""
+    found = plan(fork(104999, 201050), version="0.5.17", context_length=210000)
+    assert found.era == "0.5.18-0.5.23"
+    assert found.bytes_per_token["charged"] == 73344
+    assert "version string says 0.5.17" in text(found)
+    # 0.92 + 8950 * 73344 / (93.73 * 2**30)
+    assert found.mem_fraction_static == 0.9266
+
+
+def test_a_pool_that_its_own_release_explains() -> None:
+    assert plan(fork(101134, 192406), version="0.5.17").era == "0.5.14-0.5.17"
+
+
+def test_a_pool_that_no_release_explains() -> None:
+    """100,000 tokens for 0.07: planned along that line, 0.92 + 5000 / 1,428,571."""
+    found = plan(fork(95000, 195000), version="0.5.17")
+    assert "No known release explains" in text(found)
+    assert found.mem_fraction_static == 0.9235
+
+
+@pytest.mark.parametrize(
+    ("version", "order", "era", "said"),
+    [
+        ("0.5.17", "draft_after_pool", "0.5.11-0.5.13", True),
+        ("0.5.12.post1", "draft_before_pool", "0.5.14-0.5.17", True),
+        ("0.5.17", "draft_before_pool", "0.5.14-0.5.17", False),
+        ("0.5.12.post1", "draft_after_pool", "0.5.11-0.5.13", False),
+        ("0.5.12.post1", "odd", "0.5.11-0.5.13", False),
+        ("0.5.12.post1", None, "0.5.11-0.5.13", False),
+    ],
+)
+def test_the_order_of_loads_tells_the_rules(version: str, order: str | None, era: str, said: bool) -> None:
+    start = {**SECOND, "sglang_version": version, "load_order": order}
+    found = plan([start], version=version, gpu_free_gib=93.73)
+    assert found.era == era
+    assert ("order in which the log shows" in text(found)) is said
+
+
+def test_noise_is_no_evidence() -> None:
+    """Two pools 500 tokens apart tell no slope where memory moves by 0.03 GiB: the cards do."""
+    close = [boot(0.92, 192000, ranks=WITH_CARDS), boot(0.9203, 192500, ranks=WITH_CARDS)]
+    found = plan(close, free_jitter_gib=0.03)
+    assert found.era == "0.5.11-0.5.13"
+    assert found.tokens_per_hundredth == 13039
+
+
+# --- starts that failed ---
+
+
+def test_a_start_without_memory_tells_both_measurements() -> None:
+    """P 93.73, minimum 0.7724: A is 93.73 * 0.2276 = 21.333; 0.9258 gives 21.333 - 6.9548 = 14.378 GiB = 200,0xx tokens."""
+    failed = boot(
+        0.75, None, ready=False, ranks=[{"avail_before_weights_gib": 93.73, "avail_after_weights_gib": 21.3}],
+        failure={"kind": "not_enough_memory", "advice": "raise", "minimum_fraction": 0.7724},
+    )
+    found = plan([failed], draft_weights=lambda: Weights(1.312))
+    assert (found.basis, found.mem_fraction_static) == ("observed", 0.9258)
+    assert found.lower_bound == 0.7724
+    assert "ended with not_enough_memory" in text(found)
+    without = plan([{**failed, "failure": None}], draft_weights=lambda: Weights(1.312))
+    # 1 - (21.3 - 200000 * 77184 / 2**30) / 93.73
+    assert without.mem_fraction_static == 0.9262
+
+
+OOM = {"kind": "oom_capture", "advice": "lower", "minimum_fraction": None}
+
+
+def test_a_start_that_ran_out_of_memory_bounds_the_plan() -> None:
+    died = {**SECOND, "ready": False, "failure": OOM}
+    found = plan([FIRST, died], max_running_requests=64)
+    assert found.verdict == "impossible"
+    assert found.upper_bound == 0.9199
+    assert "A start with 0.92 ran out of memory" in text(found)
+
+
+def test_less_demand_lifts_that_bound() -> None:
+    died = {**SECOND, "ready": False, "failure": OOM, "max_running_requests": 64}
+    assert plan([FIRST, died], max_running_requests=8).verdict == "fits"
+    assert plan([FIRST, died], max_running_requests=64).verdict == "impossible"
+    chunky = boot(0.9, None, ready=False, failure=OOM, server_args={"chunked_prefill_size": 8192})
+    assert plan([chunky, FIRST, SECOND], chunked_prefill_size=4096).verdict == "fits"
+
+
+def test_a_later_start_that_held_lifts_that_bound() -> None:
+    died = boot(0.9, None, ready=False, failure=OOM)
+    assert plan([FIRST, died, SECOND]).verdict == "fits"
+    assert plan([FIRST, SECOND, died]).verdict == "impossible"
+
+
+def test_a_later_pool_lifts_the_lower_bound() -> None:
+    failed = boot(0.8, None, ready=False, failure={"kind": "not_enough_memory", "advice": "raise", "minimum_fraction": 0.93})
+    assert plan([failed, FIRST, SECOND]).lower_bound < 0.78
+    crossed = plan([FIRST, SECOND, failed])
+    assert (crossed.lower_bound, crossed.verdict) == (0.93, "impossible")
+    assert "needs more than 0.93" in text(crossed)
+
+
+# --- estimates ---
+
+
+@pytest.mark.parametrize(
+    ("version", "changes", "fraction", "left", "verdict"),
+    [
+        ("0.5.11", {}, 0.9221, 6.72, "fits"),
+        ("0.5.17", {}, 0.9361, 6.72, "fits"),
+        ("0.5.23", {}, 0.9295, 6.72, "fits"),
+        ("0.5.12", {"kv_cache_dtype": "fp8_e4m3"}, 0.8457, 13.55, "fits"),
+        ("0.5.12", {"context_length": 262144}, 0.9697, 2.47, "tight"),
+        ("0.5.12", {"context_length": 262144, "gpu_free_gib": 139.8}, 0.652, 48.27, "fits"),
+        # 1 - (20.0 - 200000 * 77184 / 2**30) / 92.3, and so on
+        ("0.5.12", {"gpu_free_gib": 92.3}, 0.9391, 5.02, "fits"),
+        ("0.5.12", {"gpu_free_gib": 90.0}, 0.9631, 2.72, "tight"),
+        ("0.5.12", {"gpu_free_gib": 88.0}, 0.985, 0.72, "impossible"),
+    ],
+)
+def test_estimates(version: str, changes: dict[str, Any], fraction: float, left: float, verdict: str) -> None:
+    found = plan(version=version, **{**ESTIMATE, **changes})
+    assert found.basis == "estimated"
+    assert found.mem_fraction_static == fraction
+    assert found.headroom_gib == pytest.approx(left, abs=0.02)
+    assert found.verdict == verdict
+
+
+def test_the_larger_error_of_weights_from_a_checkpoint() -> None:
+    exact = plan(**ESTIMATE)
+    rough = plan(**{**ESTIMATE, "weights": lambda: Weights(72.3, 3.6)})
+    # 3.6 GiB are 50,081 tokens of 77,184 bytes
+    assert rough.error_tokens - exact.error_tokens == pytest.approx(50081, abs=2)
+
+
+def test_free_at_sizing_needs_no_weights() -> None:
+    found = plan(gpu_free_gib=93.7274, free_at_sizing_gib=21.328985)
+    assert found.mem_fraction_static == 0.9259
+    assert "The draft's weights are unknown" in text(found)
+    assert "unknown" not in text(plan(gpu_free_gib=93.7274, free_at_sizing_gib=20.0, version="0.5.14"))
+
+
+def test_graphs_that_a_start_showed_count() -> None:
+    capped = boot(
+        0.9, 50000, server_args={"max_total_tokens": 50000},
+        ranks=[{"avail_after_pool_gib": 9.0, "avail_after_capture_gib": after} for after in (8.36, 8.5)],
+    )
+    assert (plan(**ESTIMATE).headroom_gib or 0) - (plan([capped], **ESTIMATE).headroom_gib or 0) == pytest.approx(0.64, abs=0.011)
+
+
+def test_jitter_raises_the_target_by_what_it_may_cost() -> None:
+    """0.03 GiB are 417.3 tokens of 77,184 bytes."""
+    calm, moving = plan([FIRST, SECOND]), plan([FIRST, SECOND], free_jitter_gib=0.03)
+    assert (calm.mem_fraction_static, moving.mem_fraction_static) == (0.9259, 0.9262)
+    assert (moving.predicted_tokens or 0) >= 200418
+    assert moving.required_tokens == 200000
+    assert "418 tokens are added" in text(moving)
+
+
+# --- a given fraction ---
+
+
+def test_a_given_fraction() -> None:
+    found = plan([FIRST, SECOND], mem_fraction_static=0.925)
+    assert (found.mem_fraction_static, found.predicted_tokens, found.verdict) == (0.925, 198925, "impossible")
+    assert "1,075 short of the 200,000 required" in text(found)
+    first = found.alternatives[0]
+    assert (first.mem_fraction_static, first.verdict) == (0.9259, "fits")
+    enough = plan([FIRST, SECOND], mem_fraction_static=0.926)
+    assert (enough.predicted_tokens, enough.verdict) == (200229, "fits")
+
+
+def test_a_given_fraction_and_nothing_required() -> None:
+    found = plan([FIRST, SECOND], mem_fraction_static=0.92, context_length=None)
+    assert (found.predicted_tokens, found.required_tokens, found.verdict, found.alternatives) == (192406, None, "fits", ())
+
+
+def test_a_given_fraction_without_a_pool() -> None:
+    found = plan([FIRST, SECOND], mem_fraction_static=0.7)
+    assert (found.predicted_tokens, found.verdict) == (0, "impossible")
+    assert "there is no pool: SGLang needs more than 0.7725" in text(found)
+
+
+# --- what does not fit, and what would ---
+
+
+def test_out_of_reach() -> None:
+    found = plan([FIRST, SECOND], context_length=262144, concurrent_requests=1.5)
+    assert (found.mem_fraction_static, found.predicted_tokens, found.headroom_gib, found.verdict) == (None, None, None, "impossible")
+    assert found.required_tokens == 393216
+    assert "393,216 tokens are out of reach" in text(found)
+
+
+def alternative(found: Plan, start: str) -> Any:
+    return next(other for other in found.alternatives if other.change.startswith(start))
+
+
+def test_alternatives_of_a_tight_plan() -> None:
+    """262,144 tokens on a 94 GiB card: 2.47 GiB left, 11.4 with an fp8 cache."""
+    found = plan(**{**ESTIMATE, "context_length": 262144, "max_running_requests": 64})
+    assert found.verdict == "tight"
+    fp8 = alternative(found, "kv_cache_dtype=fp8_e4m3")
+    assert (fp8.mem_fraction_static, fp8.verdict) == (0.8694, "fits")
+    assert fp8.headroom_gib == pytest.approx(11.38, abs=0.03)
+    ranks = alternative(found, "tp_size=16")
+    # half of the 72.3 GiB of weights are free again, the latent cache is as large as before
+    assert ranks.headroom_gib == pytest.approx((found.headroom_gib or 0) + 36.15, abs=0.2)
+    assert ranks.mem_fraction_static == pytest.approx((found.mem_fraction_static or 0) - 36.15 / 94, abs=0.0002)
+    fewer = alternative(found, "max_running_requests=8")
+    # 56 rows of 262,148 entries of 4 bytes
+    assert (fewer.headroom_gib or 0) - (found.headroom_gib or 0) == pytest.approx(0.055, abs=0.011)
+    shorter = alternative(found, "context_length=")
+    assert shorter.verdict == "fits"
+    assert shorter.headroom_gib == pytest.approx(5.0, abs=0.02)
+    assert 220000 < shorter.required_tokens < 226000
+
+
+def test_alternative_of_fewer_requests() -> None:
+    found = plan(**{**ESTIMATE, "concurrent_requests": 2})
+    assert found.verdict == "impossible"
+    one = alternative(found, "concurrent_requests=1")
+    assert (one.mem_fraction_static, one.required_tokens, one.verdict) == (0.9221, 200000, "fits")
+
+
+def test_more_ranks_shrink_the_heads_of_a_grouped_cache() -> None:
+    request = Request(
+        "0.5.23", geometry("llama-3.1-8b"), Deployment(), Sources(gpu_free_gib=23.2, weights=lambda: Weights(15.0)), context_length=100000
+    )
+    found = make_plan(request)
+    assert found.verdict == "impossible"
+    two = alternative(found, "tp_size=2")
+    # 7.5 GiB of weights and 65,536 bytes per token: 1 - (15.7 - 6.1035) / 23.2
+    assert two.mem_fraction_static == 0.5864
+
+
+def test_no_alternative_that_changes_nothing() -> None:
+    found = plan(**{**ESTIMATE, "kv_cache_dtype": "fp8_e4m3", "gpu_free_gib": 80.0, "context_length": 262144})
+    assert [other.change.split("=")[0] for other in found.alternatives] == ["tp_size", "context_length"]
+
+
+def test_a_context_that_the_model_does_not_have() -> None:
+    found = plan(**{**ESTIMATE, "gpu_free_gib": 139.8, "context_length": 300000})
+    assert found.verdict == "impossible"
+    assert "refuses a context_length of 300,000: the model ends at 262,144" in text(found)
+    assert alternative(found, "context_length=262144").verdict == "fits"
+
+
+def test_a_cap_below_what_is_required() -> None:
+    found = plan(**{**ESTIMATE, "max_total_tokens": 150000})
+    assert (found.verdict, found.mem_fraction_static) == ("impossible", None)
+    assert "max_total_tokens 150,000 caps the pool" in text(found)
+
+
+def test_weights_larger_than_the_card() -> None:
+    found = plan(**{**ESTIMATE, "gpu_free_gib": 24.0})
+    assert (found.verdict, found.mem_fraction_static, found.upper_bound) == ("impossible", None, None)
+    assert found.lower_bound > 1
+
+
+def test_a_small_wanted_headroom_lowers_the_floor() -> None:
+    tight = {**ESTIMATE, "gpu_free_gib": 88.0}
+    assert plan(**tight, min_headroom_gib=0.5).verdict == "fits"
+    assert plan(**tight, min_headroom_gib=0.8).verdict == "impossible"
+
+
+def test_a_pool_target_replaces_context_and_concurrency() -> None:
+    found = plan([FIRST, SECOND], pool_target=199990, page_size=1, concurrent_requests=3)
+    assert (found.required_tokens, found.mem_fraction_static) == (199990, 0.9259)
+
+
+def test_pages_round_what_is_required() -> None:
+    found = plan(**{**ESTIMATE, "page_size": 64, "context_length": 200001})
+    assert found.required_tokens == 200064
+    assert (found.predicted_tokens or 1) % 64 == 0
+
+
+def test_an_architecture_newer_than_the_release() -> None:
+    found = plan(**{**ESTIMATE, "algorithm": "", "version": "0.5.8.post1"})
+    assert "KimiK25ForConditionalGeneration is known to SGLang from 0.5.9 on" in text(found)
+
+
+def test_mtp_drafts_come_with_the_model() -> None:
+    target = geometry("deepseek-v3")
+    request = Request(
+        "0.5.14", target, Deployment(algorithm="EAGLE", tp_size=8, page_size=64, max_running_requests=64),
+        Sources(gpu_free_gib=139.0, weights=lambda: Weights(86.0)), draft=target, mem_fraction_static=0.88,
+    )
+    assert make_plan(request).predicted_tokens == 545984
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"context_length": None}, "none of context_length, pool_target, mem_fraction_static"),
+        ({"context_length": 0}, "context_length; found 0"),
+        ({"context_length": -5}, "context_length; found -5"),
+        ({"pool_target": 0}, "pool_target; found 0"),
+        ({"concurrent_requests": 0.0}, "concurrent_requests; found 0"),
+        ({"concurrent_requests": float("nan")}, "concurrent_requests; found nan"),
+        ({"mem_fraction_static": 0.0}, "mem_fraction_static; found 0"),
+        ({"mem_fraction_static": 1.0}, "mem_fraction_static; found 1"),
+        ({"mem_fraction_static": 92.0}, "mem_fraction_static; found 92"),
+        ({"gpu_free_gib": 0.0}, "gpu_free_gib; found 0"),
+        ({"gpu_free_gib": None}, "no observed start that matches and no gpu_free_gib"),
+        ({"free_at_sizing_gib": 95.0}, "gpu_free_gib 94 and free_at_sizing_gib 95"),
+        ({"max_running_requests": 0}, "max_running_requests; found 0"),
+        ({"max_total_tokens": -1}, "max_total_tokens; found -1"),
+        ({"min_headroom_gib": -1.0}, "min_headroom_gib; found -1"),
+        ({"free_jitter_gib": -0.1}, "free_jitter_gib; found -0.1"),
+        ({"version": "mainline"}, "sizing rules of an SGLang version; found 'mainline'"),
+        ({"version": "0.5.14", "draft_weights": lambda: None}, "no weights of the draft; give draft_weights_gib"),
+    ],
+)
+def test_what_cannot_be_planned(changes: dict[str, Any], word: str) -> None:
+    with pytest.raises(InputError, match=f"asked for .*{word}" if not word.startswith(("no", "context", "gpu")) else word):
+        plan(**{**ESTIMATE, **changes})
