@@ -84,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
         key = self.state.start.args.api_key
         if key is None or path.startswith(("/health", "/metrics")):
             return True
-        kind, _, token = (self.headers.get("Authorization") or "").partition(" ")
+        kind, _blank, token = (self.headers.get("Authorization") or "").partition(" ")
         return kind.lower() == "bearer" and hmac.compare_digest(token.encode(), key.encode())
 
     def _reply(self, status: int, content: Any) -> None:

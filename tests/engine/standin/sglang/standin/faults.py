@@ -124,7 +124,7 @@ def read_faults(environ: Mapping[str, str], ranks: int, drafts: bool) -> Faults:
     text = _wish(environ.get("STANDIN_FAULT_FILE")) or text
     active: dict[str, str] = {}
     for word in filter(None, (part.strip() for part in text.split(","))):
-        name, _, argument = word.partition(":")
+        name, _colon, argument = word.partition(":")
         if name not in KNOWN:
             raise Misuse(f"STANDIN_FAULT asks for {name!r}; known are {', '.join(KNOWN)}")
         active[name] = _argument(name, argument, ranks)
