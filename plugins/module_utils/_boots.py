@@ -49,7 +49,7 @@ class Boot:
     advice: Optional[str]
     failure: Optional[str]
     minimum_fraction: Optional[float]
-    ready: bool
+    was_ready: bool
     context_length: Optional[int]
     max_running_requests: Optional[int]
     chunked_prefill_size: Optional[int]
@@ -133,7 +133,8 @@ _ELEMENT = {"bfloat16": 2, "float16": 2, "bf16": 2, "fp16": 2, "fp8_e4m3": 1, "f
 
 def _read(entry: Mapping[str, Any]) -> Boot:
     args = _mapping(entry.get("server_args"))
-    ranks = [rank for rank in entry.get("ranks") or [] if isinstance(rank, Mapping)]
+    listed = entry.get("ranks")
+    ranks = [rank for rank in listed if isinstance(rank, Mapping)] if isinstance(listed, list) else []
     failure = _mapping(entry.get("failure"))
     return Boot(
         facts=_facts(entry, args, ranks),
@@ -147,7 +148,7 @@ def _read(entry: Mapping[str, Any]) -> Boot:
         advice=_string(failure.get("advice")),
         failure=_string(failure.get("kind")),
         minimum_fraction=_share(failure.get("minimum_fraction")),
-        ready=entry.get("ready") is True,
+        was_ready=entry.get("ready") is True or entry.get("was_ready") is True,
         context_length=_count(entry.get("context_len")) or _count(args.get("context_length")),
         max_running_requests=_count(entry.get("max_running_requests")) or _count(args.get("max_running_requests")),
         chunked_prefill_size=_count(args.get("chunked_prefill_size")),

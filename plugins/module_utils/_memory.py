@@ -289,7 +289,7 @@ def _line_text(line: _Line, before: float, fitted: bool) -> str:
 def _left_text(newest: Boot) -> list[str]:
     if newest.free_gib is None:
         return ["The start does not tell what was left in the end: headroom counts only what is known to be allocated."]
-    if not newest.ready:
+    if not newest.was_ready:
         return ["That start did not become ready: what it left free does not cover what it had still to allocate."]
     return []
 
@@ -340,7 +340,7 @@ def _measured(boot: Boot) -> Optional[_Measured]:
 def _from_measurement(case: _Case, measured: _Measured, starts: Sequence[Boot]) -> Memory:
     pool = case.pool(case.era)
     boot, before, at_sizing = measured.boot, measured.before_gib, measured.at_sizing_gib
-    end = f"ended with {boot.failure}" if boot.failure else "kept no pool of its own"
+    end = f"ended with {boot.failure}" if boot.failure else "shows its memory but no pool that a fraction gave"
     return Memory(
         pool=pool,
         before_gib=before,

@@ -277,7 +277,7 @@ def _seen_too_high(request: Request, starts: Sequence[Boot]) -> Optional[float]:
     for boot in starts:  # newest first
         if boot.fraction is None:
             continue
-        if boot.ready and boot.advice is None:
+        if boot.was_ready and boot.advice is None:
             held = max(held, boot.fraction)
         if boot.advice == "lower" and boot.fraction > held and not _asks_less(request, boot):
             found.append(boot.fraction)

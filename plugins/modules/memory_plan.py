@@ -40,7 +40,7 @@ options:
   sglang_version:
     description:
       - Version of SGLang, such as V(0.5.12.post1).
-      - One newer than the newest known is planned by the newest known rules, with a note in the reasons.
+      - One newer than the newest known is planned by the newest known rules, with a warning.
     type: str
     required: true
   speculative_algorithm:
@@ -279,6 +279,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import
     read_checkpoint,
     weights_per_rank,
 )
+from ansible_collections.inferops.sglang.plugins.module_utils._eras import era_of, parse_version
 from ansible_collections.inferops.sglang.plugins.module_utils._memory import LOG_ERROR_GIB, Sources
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError, read_geometry
 from ansible_collections.inferops.sglang.plugins.module_utils._plan import Request, make_plan
@@ -337,6 +338,8 @@ def main() -> None:
         plan = make_plan(request_of(module.params))
     except InputError as error:
         module.fail_json(msg=str(error))
+    for note in era_of(parse_version(module.params["sglang_version"]))[1]:
+        module.warn(note)
     module.exit_json(changed=False, plan=plan.as_dict())
 
 

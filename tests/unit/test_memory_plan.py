@@ -81,6 +81,17 @@ def test_an_impossible_plan_is_returned(run: Run) -> None:
     assert "failed" not in result
 
 
+def test_a_version_newer_than_the_table_warns(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    warned: list[str] = []
+    monkeypatch.setattr(basic.AnsibleModule, "warn", lambda _self, text: warned.append(text))
+    run(**KIMI)
+    assert warned == []
+    result = run(**{**KIMI, "sglang_version": "0.6.1"})
+    assert result["plan"]["era"] == "0.5.18-0.5.23"
+    assert "newer than 0.5.23" in warned[0]
+    assert result["plan"]["reasons"][0] == warned[0]
+
+
 def test_observed_starts(run: Run) -> None:
     starts = [
         {"min_tokens": tokens, "server_args": {"mem_fraction_static": fraction}} for fraction, tokens in ((0.85, 101134), (0.92, 192406))

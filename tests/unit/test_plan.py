@@ -15,6 +15,8 @@ from ansible_collections.inferops.sglang.plugins.module_utils._memory import Sou
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError, read_geometry
 from ansible_collections.inferops.sglang.plugins.module_utils._plan import Plan, Request, make_plan
 from ansible_collections.inferops.sglang.plugins.module_utils._sizing import Deployment
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 CONFIGS = Path(__file__).parent / "fixtures/configs"
 
@@ -48,6 +50,14 @@ def plan(observed: list[dict[str, Any]] | None = None, **changes: Any) -> Plan:
 
 
 ESTIMATE = {"gpu_free_gib": 94.0, "weights": lambda: Weights(72.3), "draft_weights": lambda: Weights(1.312)}
+
+
+KEYS = [
+    "sglang_version", "started_at", "ready", "min_tokens", "max_total_num_tokens", "available_gpu_mem_gib", "min_avail_gib", "load_order",
+    "server_args", "mem_fraction_static", "tp_size", "page_size", "max_total_tokens", "max_running_requests", "context_len",
+    "ranks", "target", "tokens", "dtype", "draft", "k_gib", "v_gib", "avail_before_weights_gib", "avail_after_weights_gib",
+    "avail_after_pool_gib", "avail_after_capture_gib", "failure", "kind", "advice", "minimum_fraction",
+]  # fmt: skip
 
 
 def text(found: Plan) -> str:
@@ -182,6 +192,25 @@ def test_a_pool_cut_by_its_cap_says_nothing_about_the_line() -> None:
     capped = boot(0.95, 100000, server_args={"max_total_tokens": 100000})
     assert plan([capped], **ESTIMATE).basis == "estimated"
     assert plan([capped, SECOND], gpu_free_gib=93.73).mem_fraction_static == 0.9259
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers(-5, 300000) | st.sampled_from(["", "x", "0.92", "inf", "lower"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),
+    max_leaves=25,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(observed=st.lists(st.dictionaries(st.sampled_from(KEYS), JSON, max_size=8), max_size=4))
+def test_whatever_a_start_holds_there_is_a_plan(observed: list[dict[str, Any]]) -> None:
+    assert plan(observed, **ESTIMATE).verdict in ("fits", "tight", "impossible")
+
+
+def test_a_start_that_was_stopped_had_been_ready() -> None:
+    stopped = {**SECOND, "ready": False, "was_ready": True}
+    assert "did not become ready" not in text(plan([FIRST, stopped]))
+    assert "did not become ready" in text(plan([FIRST, {**SECOND, "ready": False}]))
 
 
 def test_odd_fractions_and_pools_are_unknown() -> None:
