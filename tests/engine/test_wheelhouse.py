@@ -160,7 +160,7 @@ def test_plugin_wheel_is_found_by_sglang(tmp_path: Path) -> None:
         entry_points.read_string(wheel.read("inferops_cpu_engine-1.0.dist-info/entry_points.txt").decode())
         sources = {name: wheel.read(name).decode() for name in names if name.endswith(".py")}
     assert dict(entry_points["sglang.srt.platforms"]) == {"inferops_cpu": "inferops_cpu_engine:activate"}
-    assert sorted(sources) == [f"inferops_cpu_engine/{name}.py" for name in ("__init__", "patches", "platform")]
+    assert sorted(sources) == [f"inferops_cpu_engine/{name}.py" for name in ("__init__", "calm", "patches", "platform")]
     assert not [name for name in names if name.endswith(".pth")]
     for name, source in sources.items():
         compile(source, name, "exec")

@@ -12,11 +12,13 @@ cache, tokenizer, HTTP server, model code, the DFLASH worker, and every log line
 
 Not real, that is decided here or missing:
 
-* attention is SGLang's slow ``torch_native`` backend; there are no CUDA graphs,
-  no NCCL (gloo instead), no FlashInfer, no quantized kernels, no MoE kernels tried;
-* "GPU memory" is the RAM of the host (or what its cgroup leaves of it);
-* DFLASH is allowed on a device that SGLang does not list for it, and the four gaps
-  that ``patches`` closes are closed here and not by SGLang;
+* attention is SGLang's slow ``torch_native`` backend; there are no CUDA graphs, no NCCL
+  (gloo instead), no FlashInfer and no quantized kernels; MoE layers were not tried;
+* Triton's interpreter runs the few Triton kernels that are called;
+* "GPU memory" is the RAM of the host (or what its cgroup leaves of it), and the start
+  waits until it stands still before SGLang takes its baseline (``calm``);
+* DFLASH is allowed on a device that SGLang does not list for it, with an own look-up of
+  cache rows (``platform``), and ``patches`` closes what has no place in the interface;
 * two operators of torchvision are declared but not implemented (images are not served).
 """
 

@@ -10,7 +10,7 @@ from typing import Any, Callable
 import torch
 from sglang.srt.platforms.cpu import CpuSRTPlatform
 
-from . import patches
+from . import calm, patches
 
 ATTENTION_BACKEND = "torch_native"
 
@@ -55,6 +55,11 @@ class CpuEnginePlatform(CpuSRTPlatform):
 
     def get_speculative_cache_locs_fn(self) -> Callable[..., torch.Tensor]:
         return cache_locations
+
+    def get_group_coordinator_device(self, local_rank: int) -> torch.device:
+        # Process groups are formed right before SGLang takes its memory baseline.
+        calm.wait()
+        return super().get_group_coordinator_device(local_rank)
 
     def init_backend(self) -> None:
         patches.allow_draft_attention_backend(ATTENTION_BACKEND)
