@@ -368,6 +368,11 @@ class BootFolder:
         return self._seen
 
     @property
+    def in_traceback(self) -> bool:
+        """The next lines may belong to a traceback, so none of them may be left out."""
+        return self._traces.reading
+
+    @property
     def lost(self) -> bool:
         """The log already proves that this boot will not come up, or has died."""
         return self._lost
@@ -440,7 +445,8 @@ class BootFolder:
     def _reports(self, wanted: Sequence[RankId]) -> tuple[RankReport, ...]:
         states = self._believed(wanted)
         template = next((state for state in states if state.closed), None)
-        pools = [pools_of(state, template, self._total_tokens) for state in states]
+        silent = not any(state.has_pool_lines for state in states)
+        pools = [pools_of(state, template, self._total_tokens, silent) for state in states]
         pattern = next(((target, draft) for target, draft in pools if target and draft), None)
         return tuple(report_of(state, *not_the_drafts(pair, pattern)) for state, pair in zip(states, pools))
 

@@ -86,7 +86,7 @@ class JournalWatch:
             self._invocation = self._reader.newest_invocation(self._unit) if self._unit else self._reader.newest_boot()
         if self._invocation is None:
             return Look(None, None, False)
-        self._folder.feed_all(self._reader.read(self._invocation, self._unit))
+        self._folder.feed_all(self._reader.read(self._invocation, self._unit, lambda: self._folder.in_traceback))
         allocation = self._folder.result(self._expected, ended=final, invocation_id=self._invocation)
         return Look(allocation, None, self._folder.lost)
 
@@ -129,7 +129,7 @@ class UnitWatch:
         gone = service.invocation_id not in ("", self._invocation) or service.n_restarts > (self._restarts or 0)
         if not gone and service.main_pid and self._running_version is None:
             self._running_version = self._version(service.main_pid)
-        self._folder.feed_all(self._reader.read(self._invocation, self._unit))
+        self._folder.feed_all(self._reader.read(self._invocation, self._unit, lambda: self._folder.in_traceback))
         allocation = self._folder.result(
             self._expected,
             service=None if gone else service,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Entry
-from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import NOISE, parse_record
+from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import is_noise, parse_record
 
 # argv -> lines of its standard output; raises JournalError where the program cannot be started or says it failed
 Streamer = Callable[[Sequence[str]], Iterator[bytes]]
@@ -112,14 +112,18 @@ class JournalReader:
                     return invocation
         return None
 
-    def read(self, invocation: str, unit: Optional[str] = None) -> Iterator[Entry]:
-        """Entries of this start in journal order, from where the last call ended; noise of a serving server is left out."""
+    def read(self, invocation: str, unit: Optional[str], everything: Callable[[], bool]) -> Iterator[Entry]:
+        """Entries of this start in journal order, from where the last call ended.
+
+        Entries that tell nothing are left out unless ``everything`` says, just then, that the reader needs them, as inside a traceback.
+        ``unit``: its name, to see the log daemon's note that it dropped messages of it.
+        """
         after = [f"--after-cursor={self._cursor}"] if self._cursor else []
         matches = [f"_SYSTEMD_INVOCATION_ID={invocation}", "+", f"INVOCATION_ID={invocation}", *(["+", _DROPPED] if unit else [])]
         last = b""
         for line in self._stream([*self._base, _FIELDS, *after, *matches]):
             last = line
-            if NOISE.search(line):
+            if is_noise(line) and not _of_system(line) and not everything():
                 continue
             entry = parse_line(line)
             if entry is not None and not (entry.daemon and (not unit or unit not in entry.text)):
@@ -151,6 +155,11 @@ def parse_line(line: bytes) -> Optional[Entry]:
         manager="INVOCATION_ID" in fields,
         daemon=fields.get("SYSLOG_IDENTIFIER") == "systemd-journald",
     )
+
+
+def _of_system(line: bytes) -> bool:
+    """Whether this raw line may be one of the service manager about the unit, or of the log daemon about itself."""
+    return b'"INVOCATION_ID"' in line or b"systemd-journald" in line
 
 
 def _message(value: Any) -> str:

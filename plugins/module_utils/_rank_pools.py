@@ -147,6 +147,10 @@ class RankState:
         return bool(self.closed) or not self.open.empty
 
     @property
+    def has_pool_lines(self) -> bool:
+        return not self.open.empty or any(not section.empty for section in self.closed)
+
+    @property
     def id(self) -> RankId:
         return RankId(self.rank.dp or 0, self.rank.pp or 0, self.rank.tp or 0)
 
@@ -255,12 +259,15 @@ STEPS: dict[type[Event], Any] = {
 # --- pools of a rank --------------------------------------------------------------------------------------------------
 
 
-def pools_of(state: RankState, template: Optional[RankState], total: Optional[int]) -> tuple[Optional[Pool], Optional[Pool]]:
-    """Target and draft pool of a rank: its first section, and all further ones together."""
+def pools_of(state: RankState, template: Optional[RankState], total: Optional[int], silent: bool) -> tuple[Optional[Pool], Optional[Pool]]:
+    """Target and draft pool of a rank: its first section, and all further ones together.
+
+    ``template``: a rank that printed its sections' ends. ``total``: tokens of the final line. ``silent``: no rank of this build printed
+    any pool line, so the final line of each rank is the word on its pool; in all other builds a missing pool line is a lost one.
+    """
     sections = _sections(state, template)
     target = _pool(sections[0], total, state.post_sizes) if sections else None
-    if target is None and state.summary is not None:
-        # builds that print no pool line at all: the final line of this very rank is the word on its pool
+    if target is None and silent and state.summary is not None:
         target = Pool(state.summary.max_total_num_tokens, None, None, None, None, sections[0].avail_gib if sections else None)
     if target is not None and state.post_target is not None:
         target = _replaced(target, state.post_target)

@@ -322,30 +322,27 @@ _SENTENCES: tuple[tuple[str, Callable[[str], Optional[Event]]], ...] = (
     (r"Received sigquit from a child process|SIGQUIT received\b", _child_died),
     (r"Rank \d+ scheduler (?:is dead|died)|Subprocess \S+ \(pid=\d+\) crashed|Exit code: -?[1-9]", _child_died),
     (r"Not enough memory\. Please try|Loaded weights leave no GPU memory|Not enough GPU memory for", _fatal("not_enough_memory")),
-    (r"(?:[A-Z]\w+ )?[Ww]atchdog timeout\b", _fatal("hang")),
+    (r"(?:(?!Soft)[A-Z]\w+ )?[Ww]atchdog timeout\b", _fatal("hang")),
     (r"ERROR: +\[Errno 98\]|\[Errno 98\] error while attempting to bind|Port \d+ is (?:already )?in use", _fatal("port_in_use")),
     (r"(?:[\w./-]{1,200} ){0,3}[\w./-]{1,200}: error: (?:unrecognized|argument|the following|ambiguous)", _fatal("bad_arguments")),
     (r"The memory capacity is unbalanced", lambda _body: Unbalanced()),
     (r"Traceback \(most recent call last\):", lambda _body: Traceback()),
 )
-_SENTENCE = re.compile("|".join(f"(?P<s{i}>{pattern})" for i, (pattern, _build) in enumerate(_SENTENCES)))
+_ANY_SENTENCE = "|".join(pattern for pattern, _build in _SENTENCES)
+_IS_SENTENCE = re.compile(_ANY_SENTENCE)
+_WHICH_SENTENCE = re.compile("|".join(f"(?P<s{i}>{pattern})" for i, (pattern, _build) in enumerate(_SENTENCES)))
 _BUILDERS = {f"s{i}": build for i, (_pattern, build) in enumerate(_SENTENCES)}
 
-# One entry of C(journalctl -o json), raw, whose message has SGLang's prefix once and none of the sentences: most of a journal.
-NOISE = re.compile(
-    (rf'"MESSAGE" ?: ?"\[[^\]"\\]{{1,80}}\] (?!{"|".join(pattern for pattern, _build in _SENTENCES)})[^"\\\[]*"[,}} ]').encode()
-)
-
-# The type's name ends in one of these words, or carries a module path: torch.OutOfMemoryError, queue.Empty
-_EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Empty|Timeout|Again|Warning|Group)(?:: .*|:)?$")
-_BENIGN_EXCEPTION = re.compile(r"\S*Warning\b")
+# The last line of a traceback, as torch.OutOfMemoryError or queue.Empty
+_EXCEPTION_TYPE = r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Empty|Timeout|Again|Group)"
+_EXCEPTION = re.compile(_EXCEPTION_TYPE + r"(?:: .*|:)?$")
 
 
 def _recognise(body: str, headed: bool) -> Optional[Event]:
-    found = _SENTENCE.match(body)
-    if found is not None:
-        return _BUILDERS[found.lastgroup or ""](body)
-    if not headed and _EXCEPTION.match(body) and not _BENIGN_EXCEPTION.match(body):
+    if _IS_SENTENCE.match(body):
+        found = _WHICH_SENTENCE.match(body)
+        return _BUILDERS[found.lastgroup](body) if found and found.lastgroup else None
+    if not headed and _EXCEPTION.match(body):
         return ExceptionLine(body[:2000])
     return None
 
@@ -360,53 +357,56 @@ _LABEL = re.compile(r"\b(TP|PP|DP|EP)(\d+)")
 _CARRIER = re.compile(r"server_args=|Receive|Finish")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 # Prefixes of other writers before a message without SGLang's bracket: container tools, tracing, logging configurations.
-_FOREIGN = re.compile(
-    r"""(?:
-      \d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\s+
-    | (?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)[:\s]\s*
-    | [-|]\s+
-    | (?P<pid>\d{1,8})\s+
-    | \[[\w./-]{1,80}\.py:\d+\]\s+
-    | [\w-]{1,40}(?:\.[a-z_][\w-]{0,40}){1,8}:\s+
-    | [\w.-]{1,60}\s{1,20}\|\s
-    | \[pod/[^\]\s]{1,200}\]\s+
-    | (?:stdout|stderr)[ ][FP][ ]
-    | \[rank\d{1,5}\]:[ ]?
-    | \w{3,5}\.?\s\d{1,2}\s\d\d:\d\d:\d\d\s\S{1,80}\s[\w@.:/()-]{1,80}\[\d+\]:\s
-    ){1,8}""",
-    re.VERBOSE,
+_PREFIXES = (
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\s{1,20}",
+    r"(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)[:\s]\s{0,20}",
+    r"[-|]\s{1,20}",
+    r"\d{1,8}\s{1,20}",  # a process id
+    r"\[[\w./-]{1,80}\.py:\d{1,6}\]\s{1,20}",
+    r"[\w-]{1,40}(?:\.(?!py:)[a-z_][\w-]{0,40}){1,8}:\s{1,20}",
+    r"[\w.-]{1,60}\s{1,20}\|\s",
+    r"\[pod/[^\]\s]{1,200}\]\s{1,20}",
+    r"(?:stdout|stderr) [FP] ",
+    r"\[rank\d{1,5}\]: ?",
+    r"\w{3,5}\.?\s\d{1,2}\s\d\d:\d\d:\d\d\s\S{1,80}\s[\w@.:/()-]{1,80}\[\d{1,8}\]:\s",
 )
+_ANY_PREFIX = "(?:" + "|".join(_PREFIXES) + "){1,8}"
+_FOREIGN = re.compile(_ANY_PREFIX)
+_PID = re.compile(r"(?:^|\s)(\d{1,8})\s")
+
+# Entries of C(journalctl -o json), raw, of which it is certain that parse_record finds nothing in them: one line, no second bracket
+# that could begin a record, and none of the sentences at the start. This is most of a serving server's journal.
+_REST = r'[^"\\\[]*(?:(?:\\"|\[(?![\dA-Z]))[^"\\\[]*)*"[,} ]'
+_HEADED_NOISE = re.compile((rf'"MESSAGE" ?: ?"\[\d{{4}}-\d\d-\d\d [^\]"\\\\]{{1,70}}\] (?!{_ANY_SENTENCE})' + _REST).encode())
+_BARE_NOISE = re.compile((rf'"MESSAGE" ?: ?"(?!\[[\dA-Z])(?!(?:{_ANY_PREFIX})?(?:{_ANY_SENTENCE}|{_EXCEPTION_TYPE}[:"]))' + _REST).encode())
+
+
+def is_noise(line: bytes) -> bool:
+    """True for a raw line of C(journalctl -o json) in which parse_record would find no event; false where that is not certain."""
+    return _HEADED_NOISE.search(line) is not None or _BARE_NOISE.search(line) is not None
+
+
 # Ansible writes the arguments of its modules to the journal: a quoted log line in them is no record of the server.
-_QUOTED = re.compile(r"\bInvoked with\b")
+_QUOTED = "Invoked with "
 
 
 def parse_record(text: str) -> list[Record]:
     """Takes one log record, possibly of several lines, glued together or coloured, apart; unknown pieces have no event."""
-    if text.isprintable() and text.find("[", 1) < 0:
-        found = _HEADER.match(text)
-        if found is not None:
-            return [_headed(found, text[found.end() :])]
-    return _parse_slowly(text[:MAX_RECORD])
-
-
-def _parse_slowly(text: str) -> list[Record]:
-    records: list[Record] = []
-    if _QUOTED.search(text, 0, 400):
-        return records
-    for line in re.split(r"[\r\n]", _ANSI.sub("", text)):
-        if line.strip():
-            records.extend(_parse_line(line))
-    return records
+    text = text[:MAX_RECORD]
+    if text.isprintable():
+        return _parse_line(text)
+    lines = re.split(r"[\r\n]", _ANSI.sub("", text))
+    return [record for line in lines if line.strip() for record in _parse_line(line)]
 
 
 def _parse_line(line: str) -> list[Record]:
-    records: list[Record] = []
-    start, header = 0, _HEADER.search(line)
+    header = _HEADER.search(line)
+    if _QUOTED in line[:400]:
+        return []
     if header is None:
         return [_unheaded(line)]
-    before = _unheaded(line[: header.start()])
-    if before.body.strip():
-        records.append(before)
+    before = _unheaded(line[: header.start()]) if header.start() else None
+    records = [before] if before and before.body.strip() else []
     while header is not None:
         start = header.end()
         following = None if _CARRIER.match(line, start) else _HEADER.search(line, start)
@@ -422,9 +422,11 @@ def _headed(header: re.Match[str], body: str) -> Record:
 
 def _unheaded(line: str) -> Record:
     prefix = _FOREIGN.match(line)
-    pid = int(prefix.group("pid")) if prefix and prefix.group("pid") else None
-    body = line[prefix.end() :] if prefix else line
-    return Record("", NO_RANK, body, False, pid, _recognise(body, False))
+    if prefix is None:
+        return Record("", NO_RANK, line, False, None, _recognise(line, False))
+    body = line[prefix.end() :]
+    pid = _PID.search(prefix.group())
+    return Record("", NO_RANK, body, False, int(pid.group(1)) if pid else None, _recognise(body, False))
 
 
 @lru_cache(maxsize=4096)

@@ -40,7 +40,7 @@ def _is_healthy(allocation: Mapping[str, Any]) -> bool:
         allocation.get("complete") is True
         and allocation.get("ready") is True
         and allocation.get("failure", "left out") is None
-        and isinstance(missing, Sequence)
+        and isinstance(missing, (list, tuple))
         and len(missing) == 0
     )
 
@@ -51,16 +51,14 @@ def _smallest_pool(ranks: Any) -> Optional[int]:
         return None
     pools: dict[tuple[int, ...], int] = {}
     for rank in ranks:
-        place, tokens = _place(rank), _target_tokens(rank)
+        place, tokens = (_place(rank), _target_tokens(rank)) if isinstance(rank, Mapping) else (None, None)
         if place is None or tokens is None or place in pools:
             return None
         pools[place] = tokens
     return min(pools.values(), default=None)
 
 
-def _place(rank: Any) -> Optional[tuple[int, ...]]:
-    if not isinstance(rank, Mapping):
-        return None
+def _place(rank: Mapping[str, Any]) -> Optional[tuple[int, ...]]:
     numbers = [rank.get(name) for name in ("dp", "pp", "tp")]
     known = [number for number in numbers if isinstance(number, int) and not isinstance(number, bool) and number >= 0]
     return tuple(known) if len(known) == len(numbers) else None

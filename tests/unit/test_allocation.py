@@ -1,0 +1,723 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A log to an allocation: which pool is whose, which boot counts, which ranks are missing, and why a start died."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+from ansible_collections.inferops.sglang.plugins.module_utils._allocation import (
+    MAX_RANKS,
+    Allocation,
+    BootFolder,
+    Entry,
+    Parallelism,
+    ServiceState,
+)
+from ansible_collections.inferops.sglang.plugins.test.sglang import pool_sufficient
+from ansible_collections.inferops.sglang.tests.unit.boots import FIRST, READY, SECOND, Line, log_lines, stamped
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+ACTIVE = ServiceState("active", "running", "success", "loaded", 4242, 0, "d" * 32, 0)
+FAILED = dataclasses.replace(ACTIVE, active_state="failed", sub_state="failed", result="exit-code", main_pid=0, exec_main_status=1)
+
+
+UNKNOWN = Parallelism()
+
+
+def fold(lines, expected=UNKNOWN, **options) -> Allocation:
+    folder = BootFolder()
+    folder.feed_all(line if isinstance(line, Entry) else Entry(line) for line in lines)
+    return folder.result(expected, **options)
+
+
+def entries(lines: list[Line]) -> list[Entry]:
+    return [Entry(line.text, line.pid, 1780000000000000 + number * 1_000_000) for number, line in enumerate(lines)]
+
+
+def arguments(**values) -> str:
+    return stamped("", f"server_args={values!r}")
+
+
+def start(rank: str, tokens: int, *, draft: bool = False) -> list[str]:
+    """One rank's lines up to its pools, in the order of 0.5.14 and later."""
+    sections = [f"KV Cache is allocated. dtype: torch.bfloat16, #tokens: {tokens}, KV size: 2.00 GB", "Memory pool end. avail mem=7.00 GB"]
+    if draft:
+        sections += [
+            f"KV Cache is allocated. dtype: torch.bfloat16, #tokens: {tokens}, K size: 0.28 GB, V size: 0.28 GB",
+            "Memory pool end. avail mem=6.00 GB",
+        ]
+    loads = ["Load weight begin. avail mem=80.00 GB", "Load weight end. avail mem=9.00 GB, mem usage=71.00 GB."]
+    return [stamped(rank, message) for message in [*loads, *sections]]
+
+
+SUMMARY = "max_total_num_tokens=1000, max_running_requests=48, context_len=2048, available_gpu_mem=5.50 GB"
+TP2 = [arguments(tp_size=2), *start("TP0", 1000), *start("TP1", 1000)]
+HEALTHY = [*TP2, stamped("TP0", SUMMARY), stamped("", READY)]
+
+
+# --- the case this collection began with
+
+
+@pytest.mark.parametrize(("boot", "tokens", "draft_gib"), [(FIRST, 101134, 0.14), (SECOND, 192406, 0.28)])
+def test_the_kimi_starts_keep_the_drafts_pool_apart(boot, tokens, draft_gib):
+    allocation = fold(entries(boot.lines()))
+    assert [(rank.tp, rank.target.tokens) for rank in allocation.ranks] == [(tp, tokens) for tp in range(8)]
+    assert {(rank.draft.k_gib, rank.draft.v_gib) for rank in allocation.ranks} == {(draft_gib, draft_gib)}
+    assert {(rank.target.kv_gib, rank.target.k_gib) for rank in allocation.ranks} == {(boot.target_gib, None)}
+    assert (allocation.ready, allocation.complete, allocation.phase, allocation.failure) == (True, True, "ready", None)
+    assert not pool_sufficient(allocation.as_dict(), 200000)
+    assert pool_sufficient(allocation.as_dict(), tokens)
+
+
+def test_the_second_kimi_start_gives_the_figures_the_next_plan_needs():
+    allocation = fold(entries(SECOND.lines()))
+    rank = allocation.ranks[2]
+    assert (rank.avail_before_weights_gib, rank.avail_after_weights_gib) == (93.73, 21.33)
+    assert (rank.weights_gib, rank.draft_weights_gib, rank.load_order) == (72.4, 1.31, "draft_after_pool")
+    assert (rank.target.avail_after_gib, rank.avail_after_pool_gib, rank.avail_after_capture_gib) == (8.73, 6.23, 8.09)
+    assert (allocation.min_avail_gib, allocation.spread_gib, allocation.available_gpu_mem_gib) == (6.23, 0.02, 6.23)
+    assert (allocation.min_tokens, allocation.max_total_num_tokens, allocation.context_len) == (192406, 192406, 200000)
+    assert (allocation.load_order, allocation.max_running_requests) == ("draft_after_pool", 8)
+    assert allocation.server_args["mem_fraction_static"] == 0.92
+    assert any("7594 fewer than context_len=200000" in note for note in allocation.notes)
+
+
+def test_a_rank_whose_target_line_was_lost_is_missing_although_its_draft_line_is_there():
+    lost = ("TP3] KV Cache is allocated. #tokens: 192406, KV size", "TP3] Memory pool end. avail mem=8.73")
+    lines = [line for line in SECOND.lines() if not any(text in line.text for text in lost)]
+    allocation = fold(entries(lines))
+    assert [rank.tp for rank in allocation.missing_ranks] == [3]
+    assert (allocation.ranks[3].target, allocation.ranks[3].draft.k_gib, allocation.complete) == (None, 0.28, False)
+
+
+# --- whole logs of the real engine: name, ranks, tokens, target (kv, k), draft k, order of loads
+ENGINE = [
+    ("0.5.12.post1-llama-tp1.log", [0], 1048576, (None, 0.25), None, None),
+    ("0.5.23-llama-tp2.log", [0, 1], 8192, (None, 0.0), None, None),
+    ("0.5.23-deepseek-mla-tp1.log", [0], 1048576, (0.38, None), None, None),
+    ("0.5.23-llama-eagle-tp1.log", [0], 65536, (None, 0.02), 0.01, "draft_before_pool"),
+    ("0.5.23-qwen3-dflash-tp2.log", [0, 1], 1048576, (None, 0.25), 0.06, "draft_before_pool"),
+    ("0.5.23-llama-stopped-hard-tp1.log", [0], 8192, (None, 0.0), None, None),
+]
+
+
+@pytest.mark.parametrize(("name", "ranks", "tokens", "target", "draft_k", "order"), ENGINE, ids=[case[0] for case in ENGINE])
+def test_logs_of_the_real_engine(name, ranks, tokens, target, draft_k, order):
+    lines = log_lines(name)
+    ready = next(number for number, line in enumerate(lines) if READY in line)
+    up = fold(lines[: ready + 1])
+    assert [rank.tp for rank in up.ranks] == ranks
+    assert {(rank.target.tokens, rank.target.kv_gib, rank.target.k_gib) for rank in up.ranks} == {(tokens, *target)}
+    assert {rank.draft.k_gib if rank.draft else None for rank in up.ranks} == {draft_k}
+    assert (up.phase, up.ready, up.complete, up.load_order, up.failure) == ("ready", True, True, order, None)
+    assert (up.max_total_num_tokens, up.context_len) == (tokens, 2048)
+    assert pool_sufficient(up.as_dict(), tokens)
+    before = fold(lines[:ready])
+    assert (before.phase, before.ready) == ("warmup", False)
+    assert not pool_sufficient(before.as_dict(), 1)
+    after = fold(lines, ended=True)
+    assert (after.phase, after.ready, after.was_ready, after.stopped, after.failure) == ("stopped", False, True, True, None)
+
+
+# --- which pool is whose: name, lines of one rank, tokens of the target, of the draft, of the window
+POOLS = [
+    (
+        "window first, then full (0.5.16)",
+        [
+            "Use sliding window memory pool. full_layer_tokens=375360, swa_layer_tokens=300288",
+            "KV Cache is allocated. #tokens: 300288, K size: 8.38 GB, V size: 5.59 GB",
+            "KV Cache is allocated. #tokens: 375360, K size: 2.62 GB, V size: 1.75 GB",
+            "Memory pool end. avail mem=5.00 GB",
+        ],
+        375360,
+        None,
+        300288,
+    ),
+    (
+        "labels (0.5.17)",
+        [
+            "Full KV Cache is allocated. dtype: torch.bfloat16, #tokens: 400, K size: 8.00 GB, V size: 8.00 GB",
+            "SWA KV Cache is allocated. dtype: torch.bfloat16, #tokens: 320, K size: 8.00 GB, V size: 8.00 GB",
+            "Memory pool end. avail mem=5.00 GB",
+        ],
+        400,
+        None,
+        320,
+    ),
+    (
+        "all layers slide",
+        ["Use sliding window memory pool (all SWA). swa_layer_tokens=5000", "Memory pool end. avail mem=5.00 GB"],
+        5000,
+        None,
+        5000,
+    ),
+    (
+        "no pool line, split sizes only",
+        ["DSV4 pool sizes: full=32768, swa=3200, c4=8192", "Memory pool end. avail mem=5.00 GB"],
+        32768,
+        None,
+        3200,
+    ),
+    (
+        "a shard and the whole, the final line decides",
+        [
+            "KV Cache is allocated. #tokens: 31229, K size: 0.18 GB, V size: 0.18 GB",
+            "KV Cache is allocated. #tokens: 1000, K size: 0.02 GB, V size: 0.02 GB",
+            "Memory pool end. avail mem=5.00 GB",
+        ],
+        1000,
+        None,
+        None,
+    ),
+    (
+        "two lines that nothing explains: the smaller",
+        [
+            "KV Cache is allocated. #tokens: 31229, K size: 0.18 GB, V size: 0.18 GB",
+            "KV Cache is allocated. #tokens: 1287, K size: 0.02 GB, V size: 0.02 GB",
+            "Memory pool end. avail mem=5.00 GB",
+        ],
+        1287,
+        None,
+        None,
+    ),
+    (
+        "an upper bound that was never fixed",
+        [
+            "KV Cache VA upper bound. dtype: torch.bfloat16, #tokens: 9000, K size: 1.00 GB, V size: 1.00 GB",
+            "Memory pool end. avail mem=5.00 GB",
+        ],
+        None,
+        None,
+        None,
+    ),
+    (
+        "an upper bound, then the real size",
+        [
+            "KV Cache VA upper bound. dtype: torch.bfloat16, #tokens: 9000, K size: 1.00 GB, V size: 1.00 GB",
+            "Memory pool end. avail mem=5.00 GB",
+            "Post-capture KV sizing: KV cache allocated. dtype: torch.bfloat16, #tokens: 8000, KV size: 0.90 GB, avail mem=4.00 GB",
+        ],
+        8000,
+        None,
+        None,
+    ),
+    (
+        "several heads of a draft",
+        ["KV Cache is allocated. #tokens: 1000, KV size: 8.00 GB", "Memory pool end. avail mem=9.00 GB"]
+        + ["KV Cache is allocated. #tokens: 1000, K size: 0.10 GB, V size: 0.10 GB", "Memory pool end. avail mem=8.00 GB"] * 3,
+        1000,
+        1000,
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(("lines", "target", "draft", "window"), [case[1:] for case in POOLS], ids=[case[0] for case in POOLS])
+def test_the_targets_pool_among_all_lines(lines, target, draft, window):
+    allocation = fold([arguments(tp_size=1), *(stamped("", line) for line in lines), stamped("", SUMMARY), stamped("", READY)])
+    (rank,) = allocation.ranks
+    assert rank.target.tokens == target
+    assert (rank.draft.tokens if rank.draft else None, rank.swa_tokens) == (draft, window)
+    assert allocation.complete == (target is not None)
+
+
+def test_the_memory_of_several_drafts_adds_up():
+    lines = POOLS[-1][1]
+    (rank,) = fold([arguments(tp_size=1), *(stamped("", line) for line in lines)]).ranks
+    assert (rank.draft.k_gib, rank.draft.v_gib, rank.draft.avail_after_gib) == (0.3, 0.3, 8.0)
+
+
+def test_old_builds_print_the_pool_end_of_tp0_only():
+    def kv(rank, tail):
+        return stamped(rank, f"KV Cache is allocated. #tokens: 500, {tail}")
+
+    target, draft = "KV size: 2.00 GB", "K size: 0.10 GB, V size: 0.10 GB"
+    end = stamped("TP0", "Memory pool end. avail mem=5.00 GB")
+    lines = [arguments(tp_size=2), kv("TP0", target), kv("TP1", target), end, kv("TP0", draft), kv("TP1", draft), end]
+    ranks = fold(lines).ranks
+    assert [(rank.target.kv_gib, rank.draft.k_gib) for rank in ranks] == [(2.0, 0.1), (2.0, 0.1)]
+
+
+def test_builds_without_a_pool_line_are_known_by_the_final_line_of_each_rank():
+    end, final = "Memory pool end. avail mem=22.00 GB", "max_total_num_tokens=712400, context_len=163840"
+    lines = [arguments(tp_size=2), *(stamped(f"TP{tp}", text) for tp in (0, 1) for text in (end, final))]
+    assert [rank.target.tokens for rank in fold(lines).ranks] == [712400, 712400]
+    assert [rank.tp for rank in fold(lines[:-1]).missing_ranks] == [1]
+
+
+# --- which ranks must report: name, server_args, labels that report, missing (dp, pp, tp)
+DP_ATTENTION = {"tp_size": 4, "dp_size": 2, "enable_dp_attention": True}
+RANKS = [
+    ("one rank needs no label", {"tp_size": 1}, [""], []),
+    ("one rank with a label, as old builds print", {"tp_size": 1}, ["TP0"], []),
+    ("two", {"tp_size": 2}, ["TP0", "TP1"], []),
+    ("TP1 is not TP10", {"tp_size": 11}, [f"TP{tp}" for tp in range(11) if tp != 1], [(0, 0, 1)]),
+    ("no label where two are expected", {"tp_size": 2}, [""], [(0, 0, 0), (0, 0, 1)]),
+    ("pipeline", {"tp_size": 2, "pp_size": 2}, ["PP0 TP0", "PP0 TP1", "PP1 TP0"], [(0, 1, 1)]),
+    ("pipeline of one", {"tp_size": 1, "pp_size": 2}, ["PP0", "PP1"], []),
+    ("replicas", {"tp_size": 1, "dp_size": 2}, ["DP0"], [(1, 0, 0)]),
+    ("replicas of two", {"tp_size": 2, "dp_size": 2}, ["DP0 TP0", "DP0 TP1", "DP1 TP0", "DP1 TP1"], []),
+    ("attention data parallel", DP_ATTENTION, ["DP0 TP0", "DP0 TP1", "DP1 TP2", "DP1 TP3"], []),
+    ("attention data parallel, one missing", DP_ATTENTION, ["DP0 TP0", "DP0 TP1", "DP1 TP2"], [(1, 0, 3)]),
+]
+
+
+@pytest.mark.parametrize(("args", "labels", "missing"), [case[1:] for case in RANKS], ids=[case[0] for case in RANKS])
+def test_every_expected_rank_must_report(args, labels, missing):
+    lines = [arguments(**args), *(line for label in labels for line in start(label, 1000)), stamped("", READY)]
+    allocation = fold(lines)
+    assert [(rank.dp, rank.pp, rank.tp) for rank in allocation.missing_ranks] == missing
+    assert allocation.complete == (not missing)
+    assert pool_sufficient(allocation.as_dict(), 1000) == (not missing)
+
+
+def test_a_rank_that_was_not_expected_makes_the_boot_incomplete():
+    allocation = fold([*TP2, *start("TP2", 1000), stamped("", READY)])
+    assert (allocation.missing_ranks, allocation.complete) == ((), False)
+
+
+@pytest.mark.parametrize("size", [None, 0, -1, True, "8", 10**9, 1.5])
+def test_a_size_that_is_no_size_of_a_deployment_is_unknown(size):
+    allocation = fold([arguments(tp_size=size), *start("TP0", 1000), stamped("", READY)])
+    assert not allocation.complete
+    assert any("number of ranks is unknown" in note for note in allocation.notes)
+
+
+def test_given_sizes_win_over_the_logs():
+    allocation = fold(HEALTHY, Parallelism(tp_size=4))
+    assert [rank.tp for rank in allocation.missing_ranks] == [2, 3]
+
+
+def test_without_server_args_and_sizes_nothing_is_complete():
+    allocation = fold(HEALTHY[1:])
+    assert (allocation.complete, allocation.missing_ranks) == (False, ())
+    assert fold(HEALTHY[1:], Parallelism(tp_size=2)).complete
+
+
+def test_more_ranks_than_any_deployment_has_are_not_believed():
+    folder = BootFolder()
+    folder.feed_all(Entry(stamped(f"TP{tp}", "Memory pool end. avail mem=1.00 GB")) for tp in range(MAX_RANKS + 10))
+    allocation = folder.result(Parallelism(tp_size=1))
+    assert (len(allocation.ranks), allocation.complete) == (MAX_RANKS, False)
+
+
+# --- which boot counts
+
+
+def test_the_newest_boot_in_one_log_counts():
+    old, new = [*HEALTHY], [arguments(tp_size=2), *start("TP0", 400), *start("TP1", 400), stamped("", READY)]
+    allocation = fold([*old, *new])
+    assert (allocation.min_tokens, allocation.restarts, allocation.ready) == (400, 1, True)
+    assert not pool_sufficient(allocation.as_dict(), 1000)
+
+
+def test_an_old_life_that_was_ready_says_nothing_about_a_new_one_that_loads():
+    allocation = fold([*HEALTHY, arguments(tp_size=2), stamped("TP0", "Load weight begin. avail mem=80.00 GB")])
+    assert (allocation.phase, allocation.ready, allocation.min_tokens) == ("weights", False, None)
+
+
+def test_a_load_after_ready_is_a_new_boot_even_if_its_first_line_was_lost():
+    allocation = fold([*HEALTHY, stamped("TP0", "Load weight begin. avail mem=80.00 GB")])
+    assert (allocation.phase, allocation.ready, allocation.complete) == ("weights", False, False)
+
+
+def test_pool_lines_after_ready_are_not_believed():
+    forged = stamped("TP0", "KV Cache is allocated. dtype: x, #tokens: 999999, K size: 99.00 GB, V size: 99.00 GB")
+    assert fold([*HEALTHY, forged]).min_tokens == 1000
+
+
+# --- phases
+
+PHASES = [
+    ([arguments(tp_size=1)], "starting"),
+    ([stamped("", "Load weight begin. avail mem=80.00 GB")], "weights"),
+    ([stamped("", "Load weight end. avail mem=9.00 GB, mem usage=71.00 GB.")], "weights"),
+    ([stamped("", "KV Cache is allocated. #tokens: 10, KV size: 1.00 GB"), stamped("", "Memory pool end. avail mem=8.00 GB")], "pool"),
+    ([stamped("", "Capture cuda graph begin. avail mem=8.00 GB")], "capture"),
+    ([stamped("", SUMMARY)], "warmup"),
+    ([stamped("", "INFO:     Application startup complete.")], "warmup"),
+    ([stamped("", READY)], "ready"),
+    ([stamped("", "SIGTERM received. signum=None frame=None. Draining requests and shutting down...")], "stopped"),
+]
+
+
+def test_the_phase_follows_the_milestones():
+    folder = BootFolder()
+    seen = []
+    for lines, _phase in PHASES:
+        folder.feed_all(map(Entry, lines))
+        seen.append(folder.result(Parallelism()).phase)
+    assert seen == [phase for _lines, phase in PHASES]
+
+
+def test_times_come_from_the_journal_and_else_from_the_log():
+    allocation = fold(entries(SECOND.lines()))
+    assert allocation.started_at == "2026-05-28T20:26:40+00:00"
+    assert allocation.elapsed_s == float(len(SECOND.lines()) - 1)
+    text = fold(["[2026-05-30 22:08:02] server_args={'tp_size': 1}", "[2026-05-30 22:09:32] The server is fired up and ready to roll!"])
+    assert (text.started_at, text.elapsed_s) == ("2026-05-30 22:08:02", 90.0)
+
+
+# --- why a start died
+
+CRASH = "Scheduler hit an exception: Traceback (most recent call last):"
+FRAME = '  File "/opt/sglang/x.py", line 1, in f'
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 970.00 MiB. GPU 0 has a total capacity of 94.50 GiB"
+LOAD = [stamped("TP0", "Load weight begin. avail mem=80.00 GB"), stamped("TP0", "Load weight end. avail mem=20.00 GB, mem usage=60.00 GB.")]
+KV = stamped("TP0", "KV Cache is allocated. #tokens: 1000, KV size: 2.00 GB")
+END = stamped("TP0", "Memory pool end. avail mem=7.00 GB")
+CAPTURE = stamped("TP0", "Capture cuda graph begin. avail mem=7.00 GB")
+CAPTURED = stamped("TP0", "Capture cuda graph end. mem usage=1.00 GB. avail mem=6.00 GB.")
+
+
+def crash(*lines: str) -> list[str]:
+    return [stamped("TP0", CRASH), FRAME, *lines]
+
+
+# name, lines before, last lines, kind, advice, minimum fraction
+DEATHS = [
+    (
+        "refused, old words",
+        LOAD,
+        crash("RuntimeError: Not enough memory. Please try to increase --mem-fraction-static."),
+        "not_enough_memory",
+        "raise",
+        0.75,
+    ),
+    (
+        "refused, 0.5.14, wrapped over lines",
+        LOAD,
+        crash(
+            "ValueError: Loaded weights leave no GPU memory for the KV cache under",
+            "--mem-fraction-static=0.94. Raise --mem-fraction-static above 0.942",
+            "(minimum viable = 1 - available/pre = 0.9411).",
+        ),
+        "not_enough_memory",
+        "raise",
+        0.9411,
+    ),
+    (
+        "refused, only the rounded figure",
+        LOAD,
+        crash(
+            "ValueError: Loaded weights leave no GPU memory for the KV cache under --mem-fraction-static=0.94. "
+            "Raise --mem-fraction-static above 0.942"
+        ),
+        "not_enough_memory",
+        "raise",
+        0.942,
+    ),
+    (
+        "hybrid state",
+        LOAD,
+        crash("RuntimeError: Not enough GPU memory for hybrid state cache (total_rest_memory=-1.4)"),
+        "hybrid_state",
+        "raise",
+        0.75,
+    ),
+    (
+        "unbalanced",
+        LOAD[:1],
+        crash("ValueError: The memory capacity is unbalanced. Some GPUs may be occupied by other processes."),
+        "unbalanced",
+        "other",
+        None,
+    ),
+    ("oom in weights", LOAD[:1], crash(OOM), "oom_weights", "impossible", None),
+    ("oom in the target's pool", LOAD, crash(OOM), "oom_pool", "lower", None),
+    (
+        "oom in the draft's weights after the pool",
+        [*LOAD, KV, END, stamped("TP0", "Load weight begin. avail mem=7.00 GB")],
+        crash(OOM),
+        "oom_draft_weights",
+        "lower",
+        None,
+    ),
+    ("oom in the draft's pool, draft loaded first", [*LOAD, *LOAD, KV, END], crash(OOM), "oom_draft_pool", "lower", None),
+    ("oom in the draft's pool, draft loaded last", [*LOAD, KV, END, *LOAD], crash(OOM), "oom_draft_pool", "lower", None),
+    ("oom in capture", [*LOAD, KV, END, CAPTURE], crash(OOM), "oom_capture", "lower", None),
+    (
+        "oom in capture, wrapped by SGLang",
+        [*LOAD, KV, END, CAPTURE],
+        crash(
+            OOM,
+            "",
+            "During handling of the above exception, another exception occurred:",
+            "",
+            "Traceback (most recent call last):",
+            FRAME,
+            "Exception: Capture cuda graph failed: CUDA out of memory.",
+            "Possible solutions:",
+            "1. set --mem-fraction-static to a smaller value",
+        ),
+        "oom_capture",
+        "lower",
+        None,
+    ),
+    (
+        "capture fails for another reason",
+        [*LOAD, KV, END, CAPTURE],
+        crash("Exception: Capture cuda graph failed: operation not permitted"),
+        "capture_failed",
+        "other",
+        None,
+    ),
+    ("oom in warm-up", [*LOAD, KV, END, CAPTURE, CAPTURED, stamped("TP0", SUMMARY)], crash(OOM), "oom_warmup", "lower", None),
+    ("oom in a request", [*LOAD, KV, END, stamped("TP0", SUMMARY), stamped("", READY)], crash(OOM), "oom_prefill", "lower", None),
+    (
+        "old name of the exception",
+        [*LOAD, KV, END, CAPTURE],
+        crash("torch.cuda.OutOfMemoryError: HIP out of memory."),
+        "oom_capture",
+        "lower",
+        None,
+    ),
+    ("nccl", LOAD[:1], crash("torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:3356"), "nccl", "other", None),
+    (
+        "kernel",
+        LOAD,
+        crash("RuntimeError: CUDA error: no kernel image is available for execution on the device"),
+        "missing_kernel",
+        "other",
+        None,
+    ),
+    (
+        "file",
+        [],
+        crash("FileNotFoundError: [Errno 2] No such file or directory: '/srv/models/x/config.json'"),
+        "missing_file",
+        "other",
+        None,
+    ),
+    ("permission", [], crash("PermissionError: [Errno 13] Permission denied: '/srv/models'"), "permission", "other", None),
+    ("arguments", [], ["launch_server.py: error: unrecognized arguments: --mem-fraction"], "bad_arguments", "other", None),
+    (
+        "port",
+        LOAD,
+        [stamped("", "ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 1): address already in use")],
+        "port_in_use",
+        "other",
+        None,
+    ),
+    ("anything else", LOAD, crash("KeyError: 'rope_theta'"), "unknown_exception", "other", None),
+    ("exception without a word", LOAD, crash("AssertionError"), "unknown_exception", "other", None),
+    (
+        "a dead child and nothing else",
+        LOAD,
+        [stamped("", "Rank 0 scheduler died during initialization (exit code: -9).")],
+        "child_died",
+        "other",
+        None,
+    ),
+    (
+        "the cause before its consequences",
+        [*LOAD, KV, END, CAPTURE],
+        [
+            *crash(OOM),
+            stamped("TP1", CRASH),
+            FRAME,
+            "torch.distributed.DistBackendError: NCCL error",
+            stamped("", "Received sigquit from a child process. It usually means the child failed."),
+        ],
+        "oom_capture",
+        "lower",
+        None,
+    ),
+    (
+        "warm-up fails",
+        [*LOAD, KV, END],
+        [
+            stamped("", "Initialization failed. warmup error: Traceback (most recent call last):"),
+            FRAME,
+            "AssertionError: res.status_code=500",
+        ],
+        "unknown_exception",
+        "other",
+        None,
+    ),
+    (
+        "said to have failed, without a cause",
+        LOAD,
+        [stamped("", "Initialization failed. Please see the error messages above.")],
+        "exit",
+        "other",
+        None,
+    ),
+    ("watchdog", [*LOAD, KV, END], [stamped("TP0", "Watchdog timeout (self.watchdog_timeout=300)")], "hang", "other", None),
+]
+
+
+@pytest.mark.parametrize(("before", "last", "kind", "advice", "minimum"), [case[1:] for case in DEATHS], ids=[case[0] for case in DEATHS])
+def test_each_death_has_its_kind_and_direction(before, last, kind, advice, minimum):
+    allocation = fold([arguments(tp_size=1), *before, *last])
+    failure = allocation.failure
+    assert (failure.kind, failure.advice, failure.minimum_fraction) == (kind, advice, minimum)
+    assert (allocation.phase, allocation.ready) == ("failed", False)
+    assert failure.remedy
+    assert not pool_sufficient(allocation.as_dict(), 1)
+
+
+def test_the_message_is_the_exception_that_killed_and_names_the_rank():
+    lines = [arguments(tp_size=2), *start("TP0", 10), *start("TP1", 10), stamped("TP1", CRASH), FRAME, OOM]
+    failure = fold(lines).failure
+    assert failure.message == OOM
+    assert failure.rank == {"tp": 1, "pp": 0, "dp": 0}
+
+
+def test_a_journal_keeps_the_tracebacks_of_interleaved_ranks_apart():
+    lines = [
+        Entry(arguments(tp_size=2), 1),
+        *(Entry(line, 10) for line in start("TP0", 10)),
+        *(Entry(line, 11) for line in start("TP1", 10)),
+        Entry(stamped("TP1", CRASH), 11),
+        Entry(stamped("TP0", CRASH), 10),
+        Entry(FRAME, 11),
+        Entry(FRAME, 10),
+        Entry("torch.distributed.DistBackendError: NCCL error", 10),
+        Entry("ValueError: Loaded weights leave no GPU memory for the KV cache", 11),
+        Entry(stamped("TP0", "noise"), 10),
+        Entry("(minimum viable = 0.6433)", 11),
+    ]
+    failure = fold(lines).failure
+    assert (failure.kind, failure.minimum_fraction, failure.rank["tp"]) == ("not_enough_memory", 0.6433, 1)
+
+
+HARMLESS = [
+    ["Traceback (most recent call last):", FRAME, "RuntimeError: metrics context is not set"],
+    [stamped("TP0", "Ignore import error when loading sglang.srt.models.grok: No module named 'x'")],
+    [stamped("TP0", "Decode out of memory happened. #retracted_reqs: 1")],
+    [stamped("TP0", "KV cache pool is full. Retract requests. #retracted_reqs: 1")],
+    [stamped("TP0", "Unexpected error during package walk: x")],
+    [stamped("TP0", "The memory capacity is unbalanced. Some GPUs may be occupied by other processes.")],
+    ["[rank1]:[W807 17:36:05.837219864 NPUGraph.cpp:223] Warning: operation scheduled before its operands can be ignored"],
+]
+
+
+@pytest.mark.parametrize("lines", HARMLESS)
+def test_words_that_healthy_boots_print_are_no_failure(lines):
+    boot = [*TP2, *lines, stamped("TP0", "Capture cuda graph begin. avail mem=7.00 GB"), stamped("TP0", SUMMARY)]
+    assert fold(boot).failure is None
+    up = fold([*boot, stamped("", READY), *lines])
+    assert (up.ready, up.failure) == (True, None)
+
+
+def test_an_uncaught_traceback_is_the_cause_once_the_process_is_gone():
+    lines = [Entry("Traceback (most recent call last):", 7), Entry(FRAME, 7), Entry("ModuleNotFoundError: No module named 'sglang'", 7)]
+    assert fold(lines, service=ACTIVE).failure is None
+    assert fold(lines, service=FAILED).failure.kind == "missing_file"
+    assert fold(lines, ended=True).failure.kind == "missing_file"
+
+
+def test_a_harmless_traceback_is_not_blamed_for_a_later_silent_death():
+    lines = [Entry(arguments(tp_size=1), 1), Entry("Traceback (most recent call last):", 7), Entry("ValueError: harmless", 7)]
+    lines += [Entry(line, 7) for line in LOAD]
+    assert fold(lines, service=FAILED).failure.kind == "unit_failed"
+
+
+STATES = [
+    ({"active_state": "failed", "sub_state": "failed", "result": "exit-code"}, "unit_failed"),
+    ({"active_state": "failed", "sub_state": "failed", "result": "oom-kill"}, "oom_kill"),
+    ({"active_state": "failed", "sub_state": "failed", "result": "start-limit-hit"}, "crash_loop"),
+    ({"active_state": "activating", "sub_state": "auto-restart", "result": "exit-code"}, "unit_failed"),
+]
+
+
+@pytest.mark.parametrize(("state", "kind"), STATES)
+def test_a_dead_unit_is_a_failure_even_if_the_log_says_ready(state, kind):
+    allocation = fold(HEALTHY, service=dataclasses.replace(ACTIVE, **state))
+    assert (allocation.failure.kind, allocation.ready, allocation.was_ready) == (kind, False, True)
+
+
+def test_a_unit_that_is_stopped_is_neither_ready_nor_failed():
+    allocation = fold(HEALTHY, service=dataclasses.replace(ACTIVE, active_state="inactive", sub_state="dead"))
+    assert (allocation.ready, allocation.stopped, allocation.phase, allocation.failure) == (False, True, "stopped", None)
+
+
+MANAGER = [
+    ("sglang.service: A process of this unit has been killed by the OOM killer.", "oom_kill"),
+    ("sglang.service: Failed with result 'exit-code'.", "unit_failed"),
+    ("sglang.service: Start request repeated too quickly.", "crash_loop"),
+    ("sglang.service: Failed at step EXEC spawning /opt/x: No such file or directory", "missing_file"),
+    ("sglang.service: Failed at step USER spawning /opt/x: No such process", "exit"),
+]
+
+
+@pytest.mark.parametrize(("text", "kind"), MANAGER)
+def test_the_service_managers_own_lines_are_enough(text, kind):
+    allocation = fold([*map(Entry, HEALTHY), Entry(text, 1, manager=True)])
+    assert (allocation.failure.kind, allocation.ready) == (kind, False)
+
+
+def test_a_server_that_is_told_to_stop_does_not_fail_by_it():
+    lines = [
+        *map(Entry, HEALTHY),
+        Entry("Stopping SGLang...", 1, manager=True),
+        Entry(stamped("", "SIGTERM received. signum=None frame=None. Draining requests and shutting down...")),
+        Entry(stamped("", "SIGQUIT received. signum=None, frame=None. It usually means one child failed.")),
+        Entry("sglang.service: Main process exited, code=killed, status=9/KILL", 1, manager=True),
+        Entry("sglang.service: Failed with result 'signal'.", 1, manager=True),
+    ]
+    allocation = fold(lines)
+    assert (allocation.failure, allocation.phase, allocation.ready) == (None, "stopped", False)
+
+
+def test_a_unit_that_failed_and_is_then_called_stopped_has_failed():
+    lines = [
+        *map(Entry, TP2),
+        Entry("sglang.service: Failed with result 'exit-code'.", 1, manager=True),
+        Entry("sglang.service: Scheduled restart job, restart counter is at 2.", 1, manager=True),
+        Entry("Stopped SGLang.", 1, manager=True),
+    ]
+    allocation = fold(lines)
+    assert (allocation.failure.kind, allocation.restarts) == ("unit_failed", 2)
+
+
+def test_a_start_that_the_manager_gave_up_on_has_failed():
+    lines = [
+        *map(Entry, TP2),
+        Entry(stamped("", "SIGTERM received. signum=None")),
+        Entry("x: Failed with result 'timeout'.", 1, manager=True),
+    ]
+    assert fold(lines).failure.kind == "unit_failed"
+
+
+def test_dropped_messages_make_what_is_missing_unknown():
+    lines = [*map(Entry, HEALTHY[:1]), Entry("Suppressed 62498 messages from sglang.service", 3, daemon=True)]
+    assert any("dropped 62498 messages" in note and "unknown" in note for note in fold(lines).notes)
+
+
+# --- whatever the log holds
+
+RECORDS = st.sampled_from(
+    [*HEALTHY, *crash(OOM), *(line for lines in HARMLESS for line in lines), *(line for case in DEATHS for line in case[2])]
+)
+MUTATED = st.builds(lambda text, at, other: text[:at] + other + text[at + len(other) :], RECORDS, st.integers(0, 80), st.text(max_size=6))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.one_of(RECORDS, MUTATED, st.text(max_size=60), st.binary(max_size=60).map(lambda data: data.decode("utf-8", "replace"))),
+        max_size=40,
+    )
+)
+def test_no_log_breaks_the_folder_and_none_passes_without_every_rank(lines):
+    allocation = fold(lines, ended=True)
+    as_dict = json.loads(json.dumps(allocation.as_dict()))
+    if pool_sufficient(as_dict, 1):
+        reported = {rank["tp"] for rank in as_dict["ranks"] if rank["target"] and rank["target"]["tokens"]}
+        assert reported == set(range(as_dict["server_args"]["tp_size"]))
+        assert any(READY in line for line in lines)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sets(st.integers(0, len(HEALTHY) - 1), min_size=1, max_size=4))
+def test_no_boot_passes_that_lost_a_pool_the_arguments_or_the_ready_line(lost):
+    lines = [line for number, line in enumerate(HEALTHY) if number not in lost]
+    needed = {0, 3, 7, len(HEALTHY) - 1}  # arguments, the pool of each rank, ready
+    assert pool_sufficient(fold(lines).as_dict(), 1000) == (not needed & lost)

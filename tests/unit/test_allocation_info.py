@@ -1,0 +1,490 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module as a whole, on real binary journals and saved logs; and waiting, with a clock that the test moves."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Entry, Parallelism, ServiceState
+from ansible_collections.inferops.sglang.plugins.module_utils._boot_watch import TextWatch, UnitWatch, observe, shortcoming
+from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock
+from ansible_collections.inferops.sglang.plugins.modules import allocation_info
+from ansible_collections.inferops.sglang.plugins.test.sglang import pool_sufficient
+from ansible_collections.inferops.sglang.tests.unit.boots import FIRST, LOGS, READY, SECOND, Journal, KimiStart, Line, as_text, stamped
+
+OLD, NEW, THIRD = "d" * 32, "e" * 32, "f" * 32
+UNIT = "sglang-k26.service"
+ENOUGH = KimiStart(0.926, 8, 200229, 13.10, 0.29, 8.22, (5.69,) * 8)
+CRASH = "Scheduler hit an exception: Traceback (most recent call last):"
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 970.00 MiB."
+
+
+class Failed(Exception):
+    """The module failed; holds its result."""
+
+
+@pytest.fixture
+def call(capsys):
+    """Runs the module with these arguments and returns what it returns; raises Failed with the result where it fails."""
+
+    def run(check_mode: bool = False, **arguments):
+        values = {name: [str(item) for item in value] if isinstance(value, list) else value for name, value in arguments.items()}
+        with patch_module_args({**values, "_ansible_check_mode": check_mode}), pytest.raises(SystemExit):
+            allocation_info.main()
+        result = json.loads(capsys.readouterr().out)
+        if result.get("failed"):
+            raise Failed(result)
+        return result
+
+    return run
+
+
+def journal_of(directory: Path, *boots: tuple[KimiStart, str]) -> str:
+    journal = Journal()
+    for boot, invocation in boots:
+        journal.manager("Started SGLang.", invocation)
+        journal.server(boot.lines(), invocation)
+    journal.write(directory)
+    return str(directory)
+
+
+# --- journals
+
+
+def test_the_first_start_in_a_journal(call, tmp_path):
+    allocation = call(journal_directory=journal_of(tmp_path, (FIRST, OLD)))["allocation"]
+    assert [rank["target"]["tokens"] for rank in allocation["ranks"]] == [101134] * 8
+    assert [(rank["draft"]["k_gib"], rank["draft"]["v_gib"]) for rank in allocation["ranks"]] == [(0.14, 0.14)] * 8
+
+
+def test_the_second_start_is_shown_rank_by_rank_and_refused_for_200000_tokens(call, tmp_path):
+    result = call(journal_directory=journal_of(tmp_path, (FIRST, OLD), (SECOND, NEW)), unit="sglang-k26")
+    allocation = result["allocation"]
+    assert [(rank["tp"], rank["target"]["tokens"]) for rank in allocation["ranks"]] == [(tp, 192406) for tp in range(8)]
+    assert [(rank["target"]["kv_gib"], rank["target"]["k_gib"]) for rank in allocation["ranks"]] == [(12.59, None)] * 8
+    assert [(rank["draft"]["k_gib"], rank["draft"]["v_gib"]) for rank in allocation["ranks"]] == [(0.28, 0.28)] * 8
+    assert [rank["avail_after_pool_gib"] for rank in allocation["ranks"]] == [6.25, 6.24, 6.23, 6.24, 6.25, 6.24, 6.23, 6.24]
+    assert [rank["pid"] for rank in allocation["ranks"]] == list(range(200, 208))
+    assert (allocation["invocation_id"], allocation["ready"], allocation["complete"]) == (NEW, True, True)
+    assert (result["service"], result["changed"]) == (None, False)
+    assert not pool_sufficient(allocation, 200000)
+    assert pool_sufficient(allocation, 192406)
+
+
+def test_a_newer_start_with_a_smaller_pool_hides_an_older_one_with_enough(call, tmp_path):
+    directory = journal_of(tmp_path, (ENOUGH, OLD), (SECOND, NEW))
+    newest = call(journal_directory=directory)["allocation"]
+    assert (newest["invocation_id"], newest["min_tokens"]) == (NEW, 192406)
+    assert not pool_sufficient(newest, 200000)
+    older = call(journal_directory=directory, invocation_id=OLD)["allocation"]
+    assert (older["min_tokens"], pool_sufficient(older, 200000)) == (200229, True)
+
+
+def test_single_journal_files(call, tmp_path):
+    journal_of(tmp_path, (SECOND, NEW))
+    assert call(journal_files=[tmp_path / "known.journal"])["allocation"]["min_tokens"] == 192406
+
+
+def test_a_start_without_its_ready_line_is_not_ready(call, tmp_path):
+    not_ready = KimiStart(0.926, 8, 200229, 13.10, 0.29, 8.22, (5.69,) * 8, ready=False)
+    allocation = call(journal_directory=journal_of(tmp_path, (not_ready, NEW)))["allocation"]
+    assert (allocation["phase"], allocation["ready"], allocation["complete"]) == ("warmup", False, True)
+    assert not pool_sufficient(allocation, 1)
+
+
+def test_a_rank_that_did_not_report_is_named(call, tmp_path):
+    lost = KimiStart(0.926, 8, 200229, 13.10, 0.29, 8.22, (5.69,) * 7, ranks=[0, 1, 2, 3, 4, 6, 7])
+    allocation = call(journal_directory=journal_of(tmp_path, (lost, NEW)))["allocation"]
+    assert (allocation["missing_ranks"], allocation["complete"]) == ([{"tp": 5, "pp": 0, "dp": 0}], False)
+    assert not pool_sufficient(allocation, 1)
+
+
+def test_dropped_messages_are_noted(call, tmp_path):
+    journal = Journal()
+    journal.server(SECOND.lines()[:20], NEW)
+    journal.daemon(f"Suppressed 62498 messages from {UNIT}")
+    journal.write(tmp_path)
+    notes = call(journal_directory=str(tmp_path), unit="sglang-k26")["allocation"]["notes"]
+    assert [note for note in notes if "62498" in note and "unknown" in note]
+
+
+def test_a_crash_is_read_out_of_single_lines_of_interleaved_processes(call, tmp_path):
+    journal = Journal()
+    journal.server(SECOND.lines()[:50], NEW)
+    journal.server([Line(stamped("TP3", CRASH), 203), Line(stamped("TP4", CRASH), 204), Line("  File x", 203), Line(OOM, 203)], NEW)
+    journal.server([Line("torch.distributed.DistBackendError: NCCL error", 204)], NEW)
+    journal.manager(f"{UNIT}: Main process exited, code=exited, status=1/FAILURE", NEW)
+    journal.manager(f"{UNIT}: Failed with result 'exit-code'.", NEW)
+    journal.write(tmp_path)
+    failure = call(journal_directory=str(tmp_path))["allocation"]["failure"]
+    assert (failure["kind"], failure["rank"], failure["message"], failure["advice"]) == (
+        "oom_capture",
+        {"tp": 3, "pp": 0, "dp": 0},
+        OOM,
+        "lower",
+    )
+
+
+def test_a_unit_that_the_manager_calls_failed_has_failed(call, tmp_path):
+    journal = Journal()
+    journal.server(SECOND.lines(), NEW)
+    journal.manager(f"{UNIT}: Main process exited, code=killed, status=9/KILL", NEW)
+    journal.manager(f"{UNIT}: Failed with result 'signal'.", NEW)
+    journal.write(tmp_path)
+    allocation = call(journal_directory=str(tmp_path))["allocation"]
+    assert (allocation["failure"]["kind"], allocation["ready"], allocation["was_ready"]) == ("unit_failed", False, True)
+
+
+# --- saved logs
+
+
+def test_a_saved_log_of_the_real_engine(call):
+    allocation = call(log_files=[LOGS / "0.5.23-qwen3-dflash-tp2.log"])["allocation"]
+    assert [(rank["target"]["k_gib"], rank["draft"]["k_gib"]) for rank in allocation["ranks"]] == [(0.25, 0.06)] * 2
+    assert (allocation["phase"], allocation["was_ready"], allocation["ready"]) == ("stopped", True, False)
+
+
+def test_several_files_are_one_log(call, tmp_path):
+    lines = SECOND.lines()
+    (tmp_path / "a.log").write_text(as_text(lines[:40]) + "\n")
+    (tmp_path / "b.log").write_text(as_text(lines[40:]))
+    assert call(log_files=[tmp_path / "a.log", tmp_path / "b.log"])["allocation"]["ready"] is True
+
+
+def test_a_given_log(call):
+    allocation = call(log_text=as_text(SECOND.lines()))["allocation"]
+    assert (allocation["min_tokens"], allocation["invocation_id"], allocation["ready"]) == (192406, None, True)
+
+
+def test_an_uncaught_exception_ends_a_saved_log(call):
+    text = "\n".join(["Traceback (most recent call last):", '  File "/opt/x.py", line 1', "ModuleNotFoundError: No module named 'sglang'"])
+    assert call(log_text=text)["allocation"]["failure"]["kind"] == "missing_file"
+
+
+# --- what fails
+
+BAD = [
+    ("no source", {}, "one of the following is required"),
+    ("two sources", {"log_text": "x", "unit": "y"}, "mutually exclusive"),
+    ("two journals and a log", {"log_text": "x", "journal_directory": "/y"}, "mutually exclusive"),
+    ("absent file", {"log_files": ["/nonexistent/x.log"]}, "asked for the log /nonexistent/x.log, found No such file or directory; check"),
+    ("absent journal", {"journal_directory": "/nonexistent"}, "found exit code 1 and 'Failed to open /nonexistent"),
+    ("unknown phase", {"log_text": "x", "phase_timeouts": {"loading": 5}}, "asked for phase_timeouts with loading=5, found no such phase"),
+    ("odd limit", {"log_text": "x", "phase_timeouts": {"weights": "soon"}}, "weights='soon'"),
+    ("no ranks", {"log_text": "x", "tp_size": 0}, "asked for tp_size=0, found that it is too small; give tp_size as 1 or more"),
+    ("negative time", {"log_text": "x", "wait_timeout": -1}, "asked for wait_timeout=-1"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
+def test_what_cannot_be_read_or_meant_fails_with_a_message(call, arguments, message):
+    with pytest.raises(Failed) as failed:
+        call(**arguments)
+    assert message in failed.value.args[0]["msg"]
+
+
+def test_a_journal_without_a_server_fails_in_three_parts(call, tmp_path):
+    journal = Journal()
+    journal.server([Line("nothing")], OLD)
+    journal.write(tmp_path)
+    with pytest.raises(Failed) as failed:
+        call(journal_directory=str(tmp_path))
+    assert failed.value.args[0]["msg"].startswith("asked for a start of the newest server in ")
+    assert failed.value.args[0]["allocation"] is None
+
+
+def test_require_ready_fails_with_the_allocation(call):
+    with pytest.raises(Failed) as failed:
+        call(log_text=as_text(SECOND.lines()[:-1]), require_ready=True)
+    result = failed.value.args[0]
+    assert result["msg"].startswith("asked for the given log to be ready; found: phase warmup")
+    assert result["allocation"]["min_tokens"] == 192406
+    assert call(log_text=as_text(SECOND.lines()), require_ready=True)["allocation"]["ready"] is True
+
+
+def test_a_failed_start_does_not_fail_the_module_unless_it_is_asked_for(call):
+    text = as_text([*SECOND.lines()[:50], Line(stamped("TP3", CRASH)), Line(OOM)])
+    assert call(log_text=text)["allocation"]["failure"]["kind"] == "oom_capture"
+    with pytest.raises(Failed) as failed:
+        call(log_text=text, wait_for="ready")
+    message = failed.value.args[0]["msg"]
+    assert "found: oom_capture on TP3: " + OOM in message
+    assert "; lower mem_fraction_static" in message
+    assert failed.value.args[0]["allocation"]["failure"]["advice"] == "lower"
+
+
+def test_check_mode_does_not_wait(call):
+    result = call(check_mode=True, log_text=as_text(SECOND.lines()[:12]), wait_for="ready", require_ready=True)
+    assert (result["allocation"]["phase"], result["polls"]) == ("weights", 1)
+
+
+# --- a unit of this host, with a stand-in for systemctl and the real journalctl on a journal of known content
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """Puts a systemctl that prints these properties, and a journalctl that reads this journal, first in PATH."""
+
+    def make(properties: dict[str, str], journal: str) -> None:
+        programs = tmp_path / "bin"
+        programs.mkdir()
+        shown = "\n".join(f"{key}={value}" for key, value in properties.items())
+        scripts = {"systemctl": f"cat <<'END'\n{shown}\nEND", "journalctl": f'exec /usr/bin/journalctl --directory={journal} "$@"'}
+        for name, body in scripts.items():
+            (programs / name).write_text(f"#!/bin/sh\n{body}\n")
+            (programs / name).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+
+    return make
+
+
+def show(**changes: str) -> dict[str, str]:
+    return {
+        "LoadState": "loaded",
+        "ActiveState": "active",
+        "SubState": "running",
+        "Result": "success",
+        "MainPID": str(os.getpid()),
+        "NRestarts": "0",
+        "InvocationID": NEW,
+        "ExecMainStatus": "0",
+        "Job": "0",
+        **changes,
+    }
+
+
+def test_a_running_unit(call, tmp_path, host):
+    host(show(), journal_of(tmp_path / "journal", (FIRST, OLD), (SECOND, NEW)))
+    result = call(unit="sglang-k26", wait_for="ready", tp_size=8)
+    assert (result["allocation"]["min_tokens"], result["allocation"]["ready"], result["polls"]) == (192406, True, 1)
+    assert (result["service"]["active_state"], result["service"]["invocation_id"], result["service"]["digest"]) == ("active", NEW, None)
+
+
+def test_a_unit_that_does_not_exist_is_no_failure_unless_it_is_waited_for(call, tmp_path, host):
+    host(show(LoadState="not-found", ActiveState="inactive", MainPID="0", InvocationID=""), journal_of(tmp_path / "journal", (FIRST, OLD)))
+    result = call(unit="sglang-k26")
+    assert (result["allocation"], result["service"]["load_state"]) == (None, "not-found")
+    with pytest.raises(Failed) as failed:
+        call(unit="sglang-k26", wait_for="ready", wait_timeout=600)
+    assert failed.value.args[0]["msg"].endswith("; check the name of the unit, and that it is installed on this host")
+
+
+def test_a_unit_that_was_never_started_has_no_allocation(call, tmp_path, host):
+    quiet = show(ActiveState="inactive", SubState="dead", MainPID="0", InvocationID="")
+    journal = Journal()
+    journal.server([Line("other")], OLD, "other.service")
+    journal.write(tmp_path / "journal")
+    host(quiet, str(tmp_path / "journal"))
+    assert call(unit="sglang-k26")["allocation"] is None
+
+
+def test_a_stopped_unit_shows_its_newest_start_and_is_not_ready(call, tmp_path, host):
+    host(
+        show(ActiveState="inactive", SubState="dead", MainPID="0", InvocationID=""),
+        journal_of(tmp_path / "journal", (FIRST, OLD), (SECOND, NEW)),
+    )
+    allocation = call(unit="sglang-k26")["allocation"]
+    assert (allocation["invocation_id"], allocation["phase"], allocation["ready"]) == (NEW, "stopped", False)
+
+
+def test_the_module_runs_as_ansible_runs_it(tmp_path):
+    """Through the real packaging for a target: all it imports must come along."""
+    (tmp_path / "boot.log").write_text(as_text(SECOND.lines()))
+    ansible = Path(sys.executable).parent / "ansible"
+    arguments = json.dumps({"log_files": [str(tmp_path / "boot.log")]})
+    done = subprocess.run(
+        [str(ansible), "localhost", "-m", "inferops.sglang.allocation_info", "-a", arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "ANSIBLE_HOME": str(tmp_path), "ANSIBLE_PYTHON_INTERPRETER": sys.executable},
+    )
+    assert '"min_tokens": 192406' in done.stdout
+
+
+# --- waiting
+
+
+class Host:
+    """A unit whose life the test scripts: at each look the clock has moved on, and lines and states follow their times."""
+
+    def __init__(self, lines: list[tuple[float, str, str]], states: list[tuple[float, dict]]) -> None:
+        self.now = 0.0
+        self.lines = lines
+        self.states = states
+        self.read_until: dict[str, int] = {}
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def service(self) -> ServiceState:
+        values = {"active_state": "active", "sub_state": "running", "result": "success", "load_state": "loaded", "main_pid": 42}
+        values |= {"n_restarts": 0, "invocation_id": NEW, "exec_main_status": 0}
+        for since, changes in self.states:
+            values |= changes if since <= self.now else {}
+        return ServiceState(**values)
+
+    # the reader
+
+    def newest_invocation(self, _unit):
+        return NEW
+
+    def read(self, invocation, _unit, _everything):
+        begin = self.read_until.get(invocation, 0)
+        for number, (since, of, text) in enumerate(self.lines):
+            if number >= begin and since <= self.now:
+                self.read_until[invocation] = number + 1
+                if of == invocation:
+                    yield Entry(text, 1, int(since * 1e6))
+
+    def last_lines(self, _invocation, count):
+        return [text for since, _of, text in self.lines if since <= self.now][-count:]
+
+    def watch(self, **options) -> UnitWatch:
+        return UnitWatch(UNIT, self, self.service, lambda _pid: "0.5.12.post1", Parallelism(), **options)
+
+    def observe(self, goal: str = "ready", timeout: float = 1800, limits: dict | None = None, **options):
+        return observe(self.watch(**options), goal, timeout, limits or {}, Clock(lambda: self.now, self.sleep))
+
+
+def boot(at: float = 0, invocation: str = NEW, tokens: int = 1000, ready: bool = True) -> list[tuple[float, str, str]]:
+    lines = [
+        "server_args={'tp_size': 1, 'mem_fraction_static': 0.9}",
+        "Load weight begin. avail mem=80.00 GB",
+        "Load weight end. avail mem=9.00 GB, mem usage=71.00 GB.",
+        f"KV Cache is allocated. #tokens: {tokens}, KV size: 2.00 GB",
+        "Memory pool end. avail mem=7.00 GB",
+        *([READY] if ready else []),
+    ]
+    return [(at + 10 * number, invocation, stamped("", text)) for number, text in enumerate(lines)]
+
+
+LOADED = boot(ready=False)
+DEAD = {"active_state": "failed", "sub_state": "failed", "result": "exit-code", "main_pid": 0, "exec_main_status": 1}
+RESTARTING = {"active_state": "activating", "sub_state": "auto-restart", "result": "exit-code", "main_pid": 0}
+
+
+def test_waits_until_ready_in_one_go():
+    seen = Host(boot(), []).observe()
+    assert (seen.problem, seen.waited_s, seen.polls) == (None, 50.0, 51)
+    assert (seen.look.allocation.ready, seen.look.allocation.sglang_version) == (True, "0.5.12.post1")
+
+
+def test_a_wait_for_the_pool_does_not_wait_for_ready():
+    seen = Host(boot(), []).observe("pool")
+    assert (seen.problem, seen.waited_s, seen.look.allocation.ready, seen.look.allocation.complete) == (None, 30.0, False, True)
+
+
+# name, further lines, states, seconds until given up at most, kind
+LOST = [
+    ("a fatal line while the unit still runs", [(60.5, NEW, stamped("", CRASH)), (60.6, NEW, OOM)], [], 63.0, "oom_capture"),
+    (
+        "the cause comes after the first fatal line",
+        [
+            (60.5, NEW, stamped("", "Rank 0 scheduler died during initialization (exit code: 1).")),
+            (61.5, NEW, stamped("", CRASH)),
+            (61.6, NEW, OOM),
+        ],
+        [],
+        63.0,
+        "oom_capture",
+    ),
+    ("the unit fails without a word", [], [(60.5, DEAD)], 63.0, "unit_failed"),
+    ("its traceback comes after the unit has failed", [(61.4, NEW, OOM)], [(60.5, DEAD)], 63.0, "oom_capture"),
+    ("killed for memory", [], [(60.5, {**DEAD, "result": "oom-kill"})], 63.0, "oom_kill"),
+    ("the unit waits for its restart", [(60.4, NEW, stamped("", CRASH)), (60.4, NEW, OOM)], [(60.5, RESTARTING)], 63.0, "oom_capture"),
+    ("restarted between two looks", [], [(60.5, {"n_restarts": 1, "invocation_id": THIRD})], 63.0, "crash_loop"),
+    (
+        "restarted between two looks, with a cause",
+        [(60.2, NEW, stamped("", CRASH)), (60.2, NEW, OOM), *boot(60.6, THIRD)],
+        [(60.5, {"n_restarts": 1, "invocation_id": THIRD})],
+        63.0,
+        "oom_capture",
+    ),
+    ("started again by somebody else", [], [(60.5, {"invocation_id": THIRD})], 63.0, "unit_failed"),
+]
+
+
+@pytest.mark.parametrize(("lines", "states", "at_most", "kind"), [case[1:] for case in LOST], ids=[case[0] for case in LOST])
+def test_a_lost_start_is_given_up_at_once(lines, states, at_most, kind):
+    seen = Host([*LOADED, *lines], states).observe()
+    assert seen.look.allocation.failure.kind == kind
+    assert seen.waited_s <= at_most
+    assert seen.problem.startswith(f"asked for {UNIT} to be ready within 1800 s; found: {kind}")
+    assert seen.look.allocation.invocation_id == NEW
+
+
+def test_a_server_that_ends_by_itself_without_an_error_is_lost():
+    seen = Host(LOADED, [(60.5, {"active_state": "inactive", "sub_state": "dead", "main_pid": 0})]).observe()
+    assert (seen.look.allocation.phase, seen.look.allocation.failure, seen.waited_s <= 63) == ("stopped", None, True)
+    assert "found: phase stopped" in seen.problem
+    assert seen.problem.endswith("; start the server, then look again")
+
+
+def test_no_progress_is_a_hang_that_names_phase_rank_and_last_line():
+    seen = Host(boot()[:2], []).observe(timeout=100)
+    failure = seen.look.allocation.failure
+    assert (failure.kind, failure.advice, seen.look.allocation.phase, seen.waited_s) == ("hang", "other", "failed", 100.0)
+    assert "no progress to ready within 100 s: the start stands in phase weights" in seen.problem
+    assert "behind: TP0 (weights), without a pool: TP0" in seen.problem
+    assert "(last line: '[2026-05-30 22:08:02] Load weight begin. avail mem=80.00 GB')" in seen.problem
+
+
+def test_a_phase_that_takes_too_long_is_a_hang_before_the_time_is_over():
+    seen = Host(boot()[:2], []).observe(limits={"weights": 30, "starting": 11})
+    assert (seen.look.allocation.failure.kind, seen.waited_s) == ("hang", 40.0)
+    assert "in phase weights for longer than its limit" in seen.problem
+
+
+def test_a_phase_within_its_limit_is_no_hang():
+    assert Host(boot(), []).observe(limits={"weights": 30, "starting": 11, "pool": 21}).problem is None
+
+
+def test_restarts_of_the_past_do_not_count():
+    assert Host(boot(), [(0, {"n_restarts": 3})]).observe().problem is None
+
+
+def test_a_unit_that_is_about_to_be_started_is_waited_for():
+    states = [
+        (0, {**DEAD, "invocation_id": OLD, "job": True}),
+        (5, {"active_state": "active", "sub_state": "running", "job": False, "invocation_id": NEW}),
+    ]
+    seen = Host(boot(5), states).observe()
+    assert (seen.problem, seen.look.allocation.invocation_id) == (None, NEW)
+
+
+def test_a_look_at_an_older_start_does_not_take_the_units_state_for_its_own():
+    host = Host([*boot(0, OLD), *boot(0, NEW, tokens=500)], [(0, {"invocation_id": NEW})])
+    host.now = 100.0
+    allocation = host.observe("none", invocation=OLD).look.allocation
+    assert (allocation.invocation_id, allocation.min_tokens, allocation.failure, allocation.sglang_version) == (OLD, 1000, None, None)
+
+
+def test_a_log_that_is_still_written_is_waited_for():
+    time, lines = [0.0], boot()
+    watch = TextWatch("boot.log", lambda: [Entry(text) for since, _of, text in lines if since <= time[0]], Parallelism())
+
+    def sleep(seconds: float) -> None:
+        time[0] += seconds
+
+    seen = observe(watch, "ready", 100, {}, Clock(lambda: time[0], sleep))
+    assert (seen.problem, seen.waited_s) == (None, 50.0)
+
+
+def test_what_is_short_of_ready_is_said():
+    host = Host(boot(), [])
+    host.now = 40.0
+    watch = host.watch()
+    message = shortcoming(watch, watch.look(final=True))
+    assert message.startswith(f"asked for {UNIT} to be ready; found: phase pool (last line: ")
+    assert message.endswith("; wait for it (wait_for), or read the log of this start")
+    host.now = 50.0
+    assert shortcoming(watch, watch.look(final=True)) is None
