@@ -337,7 +337,7 @@ class BootFolder:
             return
         if line.what == "restart":
             self._restarts = int(line.detail[:9])
-        self._ready = self._ready and line.what not in ("stopped", "exited", "failed")
+        self._ready = self._ready and line.what not in ("stopped", "ended", "exited", "failed")
         if line.what == "stopped":
             self._stopping = self._stopping or not self._lost
         if len(self._unit) < MAX_TRACES:
@@ -516,6 +516,10 @@ class BootFolder:
         ]
         if service is not None and service.failed and not (self._stopping and service.result in ("exit-code", "signal", "success")):
             causes.append(Cause(manager_kind("failed", service.result), service.sentence(), Rank()))
+        gone = any(line.what == "ended" for line in self._unit) or (service is not None and service.dead and not service.failed)
+        if gone and not self._stopping:
+            # nobody stopped it, so it ended by itself, whatever its exit status says
+            causes.append(Cause("exit", "the server ended by itself" + (f": {service.sentence()}" if service else ""), Rank()))
         return causes
 
     # --- notes

@@ -79,6 +79,7 @@ _TEXTS = tuple(
             r"no kernel image is available|unsupported toolchain|undefined symbol|cuda_error_no_binary|invalid device function"
             r"|driver (?:version )?is (?:insufficient|too old)|could not load .{0,40}kernel",
         ),
+        ("child_died", r"rank \d+ scheduler (?:is dead|died)"),
         ("oom", r"out of memory|outofmemoryerror|cudaerrormemoryallocation"),
         ("port_in_use", r"address already in use|errno 98\b"),
         ("permission", r"permissionerror|permission denied|errno 13\b"),

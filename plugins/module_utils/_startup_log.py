@@ -176,7 +176,10 @@ class ExceptionLine(Event):
 
 @dataclass(frozen=True)
 class UnitLine(Event):
-    """What the service manager says about the unit: ``exited``, ``failed``, ``restart``, ``limit``, ``oom``, ``exec``, ``stopped``."""
+    """What the service manager says about the unit.
+
+    ``exited``, ``failed``, ``restart``, ``limit``, ``oom``, ``exec``, ``stopped`` (it was told to), ``ended`` (by itself or not).
+    """
 
     what: str
     detail: str
@@ -323,6 +326,7 @@ _SENTENCES: tuple[tuple[str, Callable[[str], Optional[Event]]], ...] = (
     (r"Rank \d+ scheduler (?:is dead|died)|Subprocess \S+ \(pid=\d+\) crashed|Exit code: -?[1-9]", _child_died),
     (r"Not enough memory\. Please try|Loaded weights leave no GPU memory|Not enough GPU memory for", _fatal("not_enough_memory")),
     (r"(?:(?!Soft)[A-Z]\w+ )?[Ww]atchdog timeout\b", _fatal("hang")),
+    (r"(?:\[[^\]]{1,200}\] ){0,2}Watchdog caught collective operation timeout", _fatal("nccl")),
     (r"ERROR: +\[Errno 98\]|\[Errno 98\] error while attempting to bind|Port \d+ is (?:already )?in use", _fatal("port_in_use")),
     (r"(?:[\w./-]{1,200} ){0,3}[\w./-]{1,200}: error: (?:unrecognized|argument|the following|ambiguous)", _fatal("bad_arguments")),
     (r"The memory capacity is unbalanced", lambda _body: Unbalanced()),
@@ -444,7 +448,8 @@ _UNIT_LINES = (
     ("exec", re.compile(r"(Failed (?:at step|to execute|to locate|to load environment).*)")),
     ("exited", re.compile(r"(?:Main|Control) process exited, (code=\w+, status=\S+)")),
     ("failed", re.compile(r"Failed with result '([\w-]+)'")),
-    ("stopped", re.compile(r"(?:^|: )(Deactivated successfully|Succeeded|Stopping|Stopped)\b")),
+    ("stopped", re.compile(r"(?:^|: )(Stopping|Stopped)\b")),
+    ("ended", re.compile(r"(?:^|: )(Deactivated successfully|Succeeded)\.")),
 )
 _SUPPRESSED = re.compile(r"Suppressed (\d{1,12}) messages from (\S+)")
 

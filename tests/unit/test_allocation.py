@@ -507,6 +507,22 @@ DEATHS = [
     ("anything else", LOAD, crash("KeyError: 'rope_theta'"), "unknown_exception", "other", None),
     ("exception without a word", LOAD, crash("AssertionError"), "unknown_exception", "other", None),
     (
+        "a dead child, as the parent's exception",
+        LOAD,
+        ["Traceback (most recent call last):", FRAME, "RuntimeError: Rank 3 scheduler died during initialization (exit code: -9). x"],
+        "child_died",
+        "other",
+        None,
+    ),
+    (
+        "a collective that timed out",
+        LOAD,
+        ["[rank7]:[E421 04:13:43.457389636 ProcessGroupNCCL.cpp:629] [Rank 7] Watchdog caught collective operation timeout: WorkNCCL"],
+        "nccl",
+        "other",
+        None,
+    ),
+    (
         "a dead child and nothing else",
         LOAD,
         [stamped("", "Rank 0 scheduler died during initialization (exit code: -9).")],
@@ -554,7 +570,7 @@ DEATHS = [
 
 @pytest.mark.parametrize(("before", "last", "kind", "advice", "minimum"), [case[1:] for case in DEATHS], ids=[case[0] for case in DEATHS])
 def test_each_death_has_its_kind_and_direction(before, last, kind, advice, minimum):
-    allocation = fold([arguments(tp_size=1), *before, *last])
+    allocation = fold([arguments(tp_size=1), *before, *last], ended=True)
     failure = allocation.failure
     assert (failure.kind, failure.advice, failure.minimum_fraction) == (kind, advice, minimum)
     assert (allocation.phase, allocation.ready) == ("failed", False)
@@ -633,8 +649,18 @@ def test_a_dead_unit_is_a_failure_even_if_the_log_says_ready(state, kind):
     assert (allocation.failure.kind, allocation.ready, allocation.was_ready) == (kind, False, True)
 
 
+GONE = dataclasses.replace(ACTIVE, active_state="inactive", sub_state="dead")
+
+
+@pytest.mark.parametrize("boot", [TP2, HEALTHY])
+def test_a_server_that_ends_without_being_told_to_has_failed_whatever_its_status(boot):
+    assert fold(boot, service=GONE).failure.kind == "exit"
+    assert fold([*map(Entry, boot), Entry("sglang.service: Deactivated successfully.", 1, manager=True)]).failure.kind == "exit"
+
+
 def test_a_unit_that_is_stopped_is_neither_ready_nor_failed():
-    allocation = fold(HEALTHY, service=dataclasses.replace(ACTIVE, active_state="inactive", sub_state="dead"))
+    lines = [*map(Entry, HEALTHY), Entry("Stopping SGLang...", 1, manager=True), Entry("x: Deactivated successfully.", 1, manager=True)]
+    allocation = fold(lines, service=GONE)
     assert (allocation.ready, allocation.stopped, allocation.phase, allocation.failure) == (False, True, "stopped", None)
 
 

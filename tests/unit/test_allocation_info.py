@@ -286,13 +286,13 @@ def test_a_unit_that_was_never_started_has_no_allocation(call, tmp_path, host):
     assert call(unit="sglang-k26")["allocation"] is None
 
 
-def test_a_stopped_unit_shows_its_newest_start_and_is_not_ready(call, tmp_path, host):
+def test_a_unit_that_does_not_run_shows_its_newest_start_and_is_not_ready(call, tmp_path, host):
     host(
         show(ActiveState="inactive", SubState="dead", MainPID="0", InvocationID=""),
         journal_of(tmp_path / "journal", (FIRST, OLD), (SECOND, NEW)),
     )
     allocation = call(unit="sglang-k26")["allocation"]
-    assert (allocation["invocation_id"], allocation["phase"], allocation["ready"]) == (NEW, "stopped", False)
+    assert (allocation["invocation_id"], allocation["phase"], allocation["ready"]) == (NEW, "failed", False)
 
 
 def test_the_module_runs_as_ansible_runs_it(tmp_path):
@@ -424,6 +424,13 @@ def test_a_lost_start_is_given_up_at_once(lines, states, at_most, kind):
 
 def test_a_server_that_ends_by_itself_without_an_error_is_lost():
     seen = Host(LOADED, [(60.5, {"active_state": "inactive", "sub_state": "dead", "main_pid": 0})]).observe()
+    assert (seen.look.allocation.phase, seen.look.allocation.failure.kind, seen.waited_s <= 63) == ("failed", "exit", True)
+    assert "found: exit: the server ended by itself: the unit is inactive (dead)" in seen.problem
+
+
+def test_a_server_that_is_stopped_while_it_is_waited_for_is_lost():
+    stopping = (60.4, NEW, stamped("", "SIGTERM received. signum=None frame=None. Draining requests and shutting down..."))
+    seen = Host([*LOADED, stopping], [(60.5, {"active_state": "inactive", "sub_state": "dead", "main_pid": 0})]).observe()
     assert (seen.look.allocation.phase, seen.look.allocation.failure, seen.waited_s <= 63) == ("stopped", None, True)
     assert "found: phase stopped" in seen.problem
     assert seen.problem.endswith("; start the server, then look again")

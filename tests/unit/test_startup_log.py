@@ -417,7 +417,7 @@ UNIT_LINES = [
     ("sglang.service: Scheduled restart job, restart counter is at 3.", UnitLine("restart", "3")),
     ("sglang.service: Start request repeated too quickly.", UnitLine("limit", "Start request repeated too quickly")),
     ("sglang.service: A process of this unit has been killed by the OOM killer.", UnitLine("oom", "killed by the OOM killer")),
-    ("sglang.service: Deactivated successfully.", UnitLine("stopped", "Deactivated successfully")),
+    ("sglang.service: Deactivated successfully.", UnitLine("ended", "Deactivated successfully")),
     ("Stopping SGLang...", UnitLine("stopped", "Stopping")),
     (
         "sglang.service: Failed at step EXEC spawning /opt/x: No such file or directory",
