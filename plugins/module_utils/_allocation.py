@@ -510,8 +510,9 @@ class BootFolder:
         return reports[0].id.as_dict() if len(reports) == 1 and KINDS[cause.kind].weight < 2 else None
 
     def _manager_causes(self, service: Optional[ServiceState]) -> list[Cause]:
+        exits = "".join(f" (main process exited, {line.detail})" for line in self._unit if line.what == "exited")[:200]
         causes = [
-            Cause(manager_kind(line.what, line.detail), f"the service manager says: {line.detail}", Rank())
+            Cause(manager_kind(line.what, line.detail), f"the service manager says: {line.detail}{exits}", Rank())
             for line in self._fatal_unit_lines()
         ]
         if service is not None and service.failed and not (self._stopping and service.result in ("exit-code", "signal", "success")):
