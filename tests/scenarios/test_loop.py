@@ -10,6 +10,7 @@ sizing code gives for this card: 0.85 -> 101,134 and 0.92 -> 192,406 tokens.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
 from typing import Any
@@ -99,6 +100,8 @@ def test_an_estimate_that_falls_short_is_corrected_by_its_own_boot(host: Host, s
     assert receipt["prediction_basis"] == "observed"
     assert receipt["min_tokens"] >= 200000
     assert receipt["mem_fraction_static"] == 0.9259
+    boots = json.loads(host.read(f"/var/lib/sglang/{name}/boots.json"))
+    assert [boot["min_tokens"] for boot in boots] == [166719, 200099]
     again = host.play({**service, "sglang_weights_gib": 70.0})
     assert (again.code, again.changed, host.starts(name)) == (0, 0, 2), again.text
 
