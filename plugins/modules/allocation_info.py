@@ -20,13 +20,10 @@ description:
   - Waits for the start if told to, in one task and without retries. It gives up within 3 seconds after a fatal line, or as soon
     as the unit is no longer active, and not only when the time is over.
   - A start that printed its pools is not proof of a server that serves. Use the test P(inferops.sglang.pool_sufficient#test) on the result.
+extends_documentation_fragment: [inferops.sglang.attributes]
 attributes:
   check_mode:
-    support: full
     description: Changes nothing. Does not wait in check mode, but returns the present state.
-  diff_mode:
-    support: none
-    description: Changes nothing.
 options:
   unit:
     description:

@@ -15,13 +15,7 @@ description:
   - Reads total, used and free memory of each card with C(nvidia-smi), or the available memory of the host where SGLang runs on the CPU.
   - The free figure is what the driver shows. SGLang measures its own after it made its CUDA context and NCCL groups,
     which take some 1.2 to 1.9 GiB of a card; the role C(inferops.sglang.sglang) takes that off as C(sglang_runtime_overhead_gib).
-attributes:
-  check_mode:
-    support: full
-    description: Changes nothing.
-  diff_mode:
-    support: none
-    description: Changes nothing.
+extends_documentation_fragment: [inferops.sglang.attributes]
 options:
   device:
     description: SGLang's C(--device).

@@ -17,13 +17,7 @@ description:
     and prefers what earlier starts on the host have shown (O(observed)) to every estimate.
   - Changes nothing. A plan that does not fit is returned with C(verdict=impossible), not failed.
   - All memory is GiB (2^30 bytes) per rank, as SGLang's log prints it under the name GB.
-attributes:
-  check_mode:
-    support: full
-    description: Changes nothing.
-  diff_mode:
-    support: none
-    description: Changes nothing.
+extends_documentation_fragment: [inferops.sglang.attributes]
 options:
   model:
     description: Directory of the model on the host, or the path of its C(config.json).
