@@ -16,7 +16,7 @@ gqa   Qwen3ForCausalLM                    8 heads x (128 + 128) x 16 layers x 2 
 ====  ==================================  =======================================
 
 ``dflash-mla`` and ``dflash-gqa`` are DFLASH drafts for the target of that name:
-4 heads x (128 + 128) x 3 layers x 2 = 6,144 bytes more per token.
+8 heads x (64 + 64) x 3 layers x 2 = 6,144 bytes more per token.
 
 Only the standard library is used, so checkpoints can be made on a controller that
 has no torch. The weights depend on the kind alone: two runs write identical files.
@@ -36,8 +36,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-VOCAB = 512
 SPECIALS = ("<pad>", "<s>", "</s>", "<mask>")
+VOCAB = len(SPECIALS) + 256
 CONTEXT = 262144
 SHORT_CONTEXT = 32768
 HIDDEN = 128
@@ -196,12 +196,15 @@ def gqa() -> Model:
 
 
 def dflash(target: Model) -> Model:
-    """A DFLASH draft for ``target``: three GQA layers, embeddings borrowed from the target."""
-    layers, heads, kv_heads, head_dim, block = 3, 4, 4, 128, 4
+    """A DFLASH draft for ``target``: three layers, embeddings borrowed from the target.
+
+    It knows the target's positions: SGLang refuses a context that is too long for the draft.
+    """
+    layers, heads, kv_heads, head_dim, block = 3, 8, 8, 64, 4
     target_layers = target.config["num_hidden_layers"]
     captured = [1, target_layers // 2, target_layers - 3]
     config = {
-        **_common("DFlashDraftModel", layers, SHORT_CONTEXT),
+        **_common("DFlashDraftModel", layers, target.config["max_position_embeddings"]),
         "model_type": "qwen3",
         "block_size": block,
         "dflash_config": {

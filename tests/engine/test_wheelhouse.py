@@ -204,8 +204,8 @@ def read_safetensors(path: Path) -> tuple[dict[str, Any], int]:
 CHECKPOINTS = {
     "mla": (70272, 60, {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "num_hidden_layers": 61, "first_k_dense_replace": 61}),
     "gqa": (65536, 60, {"num_key_value_heads": 8, "head_dim": 128, "num_hidden_layers": 16}),
-    "dflash-mla": (6144, 5, {"num_key_value_heads": 4, "head_dim": 128, "num_hidden_layers": 3, "num_target_layers": 61}),
-    "dflash-gqa": (6144, 5, {"num_key_value_heads": 4, "head_dim": 128, "num_hidden_layers": 3, "num_target_layers": 16}),
+    "dflash-mla": (6144, 5, {"num_key_value_heads": 8, "head_dim": 64, "num_hidden_layers": 3, "num_target_layers": 61}),
+    "dflash-gqa": (6144, 5, {"num_key_value_heads": 8, "head_dim": 64, "num_hidden_layers": 3, "num_target_layers": 16}),
 }
 
 
@@ -234,6 +234,7 @@ def test_checkpoint(tmp_path: Path, kind: str) -> None:
 def test_draft_fits_its_target(draft: str, target: str) -> None:
     ours, theirs = make_models.MODELS[draft].config, make_models.MODELS[target].config
     assert (ours["hidden_size"], ours["vocab_size"]) == (theirs["hidden_size"], theirs["vocab_size"])
+    assert ours["max_position_embeddings"] == theirs["max_position_embeddings"]
     captured = ours["dflash_config"]["target_layer_ids"]
     assert captured == sorted(set(captured))
     assert max(captured) < theirs["num_hidden_layers"] == ours["num_target_layers"]

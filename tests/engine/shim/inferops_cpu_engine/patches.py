@@ -76,10 +76,12 @@ def use_absorbed_mla(backend: str) -> None:
 def attend_to_token_blocks() -> None:
     """Teach the torch_native backend the blocks of speculative decoding.
 
-    A batch that drafts or verifies adds the same number of tokens to every request and
-    carries no extend lengths; its ``seq_lens`` are the lengths before the block.
+    A batch that drafts or verifies adds the same number of tokens to every request; its
+    ``seq_lens`` are the lengths before the block. Each token of the block is handed to the
+    backend's decoding as if it were a request of its own, of the length that it may see.
     """
     from sglang.srt.layers.attention.torch_native_backend import TorchNativeAttnBackend
+    from sglang.srt.layers.radix_attention import AttentionType
 
     forward_extend = TorchNativeAttnBackend.forward_extend
 
@@ -88,15 +90,26 @@ def attend_to_token_blocks() -> None:
     ) -> torch.Tensor:
         if batch.extend_seq_lens is not None and not batch.forward_mode.is_target_verify():
             return forward_extend(self, q, k, v, layer, batch, save_kv_cache)
-        lengths = batch.seq_lens, batch.extend_prefix_lens, batch.extend_seq_lens
-        before = batch.seq_lens
-        block = q.shape[0] // before.shape[0]
-        batch.seq_lens = before + block
-        batch.extend_prefix_lens = before
-        batch.extend_seq_lens = torch.full_like(before, block)
+        requests, before = batch.req_pool_indices, batch.seq_lens
+        block = q.shape[0] // requests.shape[0]
+        sees_whole_block = layer.attn_type == AttentionType.ENCODER_ONLY
+        visible = torch.full((block,), block) if sees_whole_block else torch.arange(1, block + 1)
+        batch.req_pool_indices = requests.repeat_interleave(block)
+        batch.seq_lens = (before[:, None] + visible).flatten()
         try:
-            return forward_extend(self, q, k, v, layer, batch, save_kv_cache)
+            return self.forward_decode(q, k, v, layer, batch, save_kv_cache)
         finally:
-            batch.seq_lens, batch.extend_prefix_lens, batch.extend_seq_lens = lengths
+            batch.req_pool_indices, batch.seq_lens = requests, before
 
     TorchNativeAttnBackend.forward_extend = forward_extend_or_block  # type: ignore[method-assign]
+
+
+def use_portable_rope(model: torch.nn.Module) -> None:
+    """Send a DFLASH draft through SGLang's portable norm and rope.
+
+    Its fused Triton kernel runs in the interpreter too, but once per token and head:
+    a prompt of thousands of tokens would take minutes.
+    """
+    for module in model.modules():
+        if getattr(module, "use_table_qk_norm_rope", False):
+            module.use_table_qk_norm_rope = False  # type: ignore[assignment]

@@ -66,6 +66,7 @@ class CpuEnginePlatform(CpuSRTPlatform):
         patches.ignore_streams_of_cpu_tensors()
         patches.gather_by_gloo()
 
-    def post_load_model(self, model: torch.nn.Module) -> None:  # noqa: ARG002 (SGLang's signature)
+    def post_load_model(self, model: torch.nn.Module) -> None:
         patches.use_absorbed_mla(ATTENTION_BACKEND)
         patches.attend_to_token_blocks()
+        patches.use_portable_rope(model)
