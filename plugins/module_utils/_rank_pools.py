@@ -282,7 +282,7 @@ def _sections(state: RankState, template: Optional[RankState]) -> list[_Section]
 
     Up to 0.5.3 only TP0 prints C(Memory pool end): the lines of the other ranks are then cut as TP0's are.
     """
-    own = [*state.closed, *([] if state.open.empty else [state.open])]
+    own = [part for section in (*state.closed, *([] if state.open.empty else [state.open])) for part in _by_family(section)]
     if template is None or template is state or len(state.closed) >= len(template.closed):
         return own
     lines = [line for section in own for line in section.lines]
@@ -294,6 +294,20 @@ def _sections(state: RankState, template: Optional[RankState]) -> list[_Section]
     cut = [_Section(lines[end - count : end]) for count, end in zip(counts, ends)]
     cut[0].sizes = sizes
     return cut
+
+
+def _by_family(section: _Section) -> list[_Section]:
+    """Two runners' pools where the line between them was lost or stripped: one figure is an MLA pool, a K and a V figure are not.
+
+    One model prints one of the two forms, so a latent pool followed by a K/V pool of as many tokens is a target and its draft.
+    """
+    if not section.lines or section.sizes or section.lines[0].kv_gib is None:
+        return [section]
+    first, *others = section.lines
+    drafts = [line for line in others if line.kv_gib is None and line.tokens == first.tokens]
+    if not drafts or len(drafts) < len(others):
+        return [section]
+    return [_Section([first]), _Section(drafts, avail_gib=section.avail_gib)]
 
 
 def _pool(section: _Section, total: Optional[int], post: Optional[SplitSizes]) -> Optional[Pool]:

@@ -74,6 +74,14 @@ def test_the_kimi_starts_keep_the_drafts_pool_apart(boot, tokens, draft_gib):
     assert pool_sufficient(allocation.as_dict(), tokens)
 
 
+def test_a_latent_pool_is_the_targets_even_where_the_line_between_the_two_was_lost():
+    lines = [line for line in SECOND.lines() if f"avail mem={SECOND.after_target_gib:.2f}" not in line.text]
+    ranks = fold(entries(lines)).as_dict()["ranks"]
+    assert [(rank["target"]["tokens"], rank["target"]["kv_gib"]) for rank in ranks] == [(192406, 12.59)] * 8
+    assert [(rank["draft"]["tokens"], rank["draft"]["k_gib"], rank["draft"]["v_gib"]) for rank in ranks] == [(192406, 0.28, 0.28)] * 8
+    assert [rank["avail_after_pool_gib"] for rank in ranks] == [6.25, 6.24, 6.23, 6.24, 6.25, 6.24, 6.23, 6.24]
+
+
 def test_the_second_kimi_start_gives_the_figures_the_next_plan_needs():
     allocation = fold(entries(SECOND.lines()))
     rank = allocation.ranks[2]
