@@ -149,7 +149,7 @@ def _plain_member(name: str) -> zipfile.ZipInfo:
 
 def cpu_metadata(published: bytes, needs: Iterable[str]) -> bytes:
     """The METADATA ``published`` with ``needs`` for its requirements and the local label on its version."""
-    head, _, description = published.decode().partition("\n\n")
+    head, _blank, description = published.decode().partition("\n\n")
     lines = [line for line in head.splitlines() if not line.startswith(("Requires-Dist:", "Provides-Extra:"))]
     lines = [f"{line}+{LABEL}" if line.startswith("Version:") else line for line in lines]
     lines += [f"Requires-Dist: {need}" for need in needs]
