@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,13 @@ def test_run_time_needs_only_the_four_folders(tmp_path: Path) -> None:
         capture_output=True, text=True, check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_artefact_holds_what_users_need_and_nothing_else(tmp_path: Path) -> None:
+    done = run(["ansible-galaxy", "collection", "build", "--output-path", str(tmp_path)])
+    assert done.returncode == 0, done.stderr
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as artefact:
+        tops = {Path(name).parts[0] for name in artefact.getnames()}
+    wanted = {"CHANGELOG.md", "LICENSE", "README.md", "changelogs", "docs", "meta", "playbooks", "plugins", "roles"}
+    assert tops - {"FILES.json", "MANIFEST.json"} <= wanted
+    assert {"LICENSE", "README.md", "changelogs", "meta", "playbooks", "plugins", "roles"} <= tops
