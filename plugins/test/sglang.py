@@ -8,9 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
 
+from ansible.template import accept_args_markers, accept_lazy_markers
+
 LONGEST_COUNT = 15  # digits; no pool holds more tokens
 
 
+# both: what is undefined, as a whole or inside, comes in as it is and is refused like anything else that proves nothing
+@accept_args_markers
+@accept_lazy_markers
 def pool_sufficient(allocation: Any, tokens: Any) -> bool:
     """True only if this allocation proves a ready server whose every rank holds at least ``tokens``; false on anything odd."""
     wanted = _count(int(tokens)) if _is_digits(tokens) else _count(tokens)
@@ -59,7 +64,7 @@ def _smallest_pool(ranks: Any) -> Optional[int]:
 
 
 def _place(rank: Mapping[str, Any]) -> Optional[tuple[int, ...]]:
-    numbers = [rank.get(name) for name in ("dp", "pp", "tp")]
+    numbers = [rank.get("dp", 0), rank.get("pp", 0), rank.get("tp")]
     known = [number for number in numbers if isinstance(number, int) and not isinstance(number, bool) and number >= 0]
     return tuple(known) if len(known) == len(numbers) else None
 

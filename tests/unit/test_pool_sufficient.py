@@ -121,6 +121,12 @@ def test_an_odd_value_anywhere_is_refused(path, value):
     assert pool_sufficient(changed(path, value), 1) is False
 
 
+def test_a_rank_that_names_no_stage_and_no_replica_is_in_the_first():
+    bare = changed("ranks", [{"tp": 0, "target": {"tokens": 200000}}, {"tp": 1, "target": {"tokens": 200001}}])
+    assert pool_sufficient(bare, 200000) is True
+    assert pool_sufficient({**bare, "ranks": [*bare["ranks"], {"dp": 0, "tp": 1, "target": {"tokens": 200001}}]}, 1) is False
+
+
 def test_one_rank_that_is_short_is_enough_to_refuse():
     short = changed("ranks.0.target.tokens", 192406)
     short["min_tokens"] = 192406
@@ -166,12 +172,19 @@ EXPRESSIONS = [
     ("boot is not inferops.sglang.pool_sufficient(200001)", True),
     ("none is inferops.sglang.pool_sufficient(1)", False),
     ("{} is inferops.sglang.pool_sufficient(boot.absent | default(none))", False),
+    ("nothing is inferops.sglang.pool_sufficient(1)", False),
+    ("nothing.allocation is inferops.sglang.pool_sufficient(1)", False),
+    ("nothing is not inferops.sglang.pool_sufficient(1)", True),
+    ("boot.absent is inferops.sglang.pool_sufficient(1)", False),
+    ("boot is inferops.sglang.pool_sufficient(nothing)", False),
+    ("hollow is inferops.sglang.pool_sufficient(1)", False),
 ]
 
 
 @pytest.mark.parametrize(("expression", "expected"), EXPRESSIONS)
 def test_in_a_template(expression, expected):
-    templar = Templar(loader=DataLoader(), variables={"boot": GOOD})
+    hollow = {**GOOD, "ready": trust_as_template("{{ nothing }}")}
+    templar = Templar(loader=DataLoader(), variables={"boot": GOOD, "hollow": hollow})
     assert templar.template(trust_as_template("{{ " + expression + " }}")) is expected
 
 
