@@ -158,17 +158,17 @@ def _from_anchors(case: _Case, anchors: Sequence[Anchor]) -> Memory:
     newest = line.newest
     era, era_notes = _era_of_line(case, line)
     pool = case.pool(era)
-    before, fitted = _before(case, pool, line)
-    at_sizing = free_at_sizing(pool, before, newest.fraction, newest.tokens)
+    before = _before(case, pool, line)
+    at_sizing = free_at_sizing(pool, before.gib, newest.fraction, newest.tokens)
     return Memory(
         pool=pool,
-        before_gib=before,
+        before_gib=before.gib,
         at_sizing_gib=at_sizing,
         free_base_gib=_free_base(case, pool, newest, at_sizing),
         basis="observed",
-        reasons=(_line_text(line, before, fitted), *era_notes, *_left_text(newest.boot)),
+        reasons=(_line_text(line, before), *era_notes, *_left_text(newest.boot)),
         error_tokens=float(pool.page),
-        error_slope=2 * pool.page / line.delta_tokens if fitted else LOG_ERROR_GIB / before,
+        error_slope=before.error,
         anchor=newest,
         earlier=line.other,
     )
@@ -192,23 +192,47 @@ def _noise(case: _Case, pool: Pool, line: _Line) -> float:
     return (moved + 2 * pool.page) / line.delta_tokens
 
 
-def _before(case: _Case, pool: Pool, line: _Line) -> tuple[float, bool]:
-    """P in GiB, and whether it was fitted: the logged one unless the two starts draw another line."""
+@dataclass(frozen=True)
+class _Before:
+    """P in GiB, how far off it may be as a share of it, and how it is known."""
+
+    gib: float
+    error: float
+    source: str
+
+
+def _before(case: _Case, pool: Pool, line: _Line) -> _Before:
+    """The logged P unless the two starts draw another line; where none was logged, what the start's other figures say."""
     slope = line.slope
+    logged = None if line.before_gib is None else _Before(line.before_gib, LOG_ERROR_GIB / line.before_gib, "logged")
     if slope is None:
-        if line.before_gib is None:
-            raise InputError(
-                "a plan from one earlier start",
-                "no free memory before the weights, neither in that start nor as gpu_free_gib",
-                "give gpu_free_gib, or a second start with another mem_fraction_static",
-            )
-        return line.before_gib, False
+        return logged or _before_of_one(case, pool, line.newest)
     fitted = slope * pool.effective_cell / GIB / pool.fraction_factor
-    if line.before_gib is not None:
-        agrees = abs(fitted / line.before_gib - 1) <= RULE_TOLERANCE
+    if logged is not None:
+        agrees = abs(fitted / logged.gib - 1) <= RULE_TOLERANCE
         if agrees or _noise(case, pool, line) > RULE_TOLERANCE:
-            return line.before_gib, False
-    return fitted, True
+            return logged
+    return _Before(fitted, 2 * pool.page / line.delta_tokens, "fitted")
+
+
+def _before_of_one(case: _Case, pool: Pool, newest: Anchor) -> _Before:
+    """The formula of the pool solved for P: by A of the start, else by the weights, with f * P = pool + weights."""
+    share = newest.fraction * pool.fraction_factor
+    paid = free_at_sizing(pool, 0.0, newest.fraction, newest.tokens)
+    logged = newest.boot.at_sizing_gib
+    at_sizing = case.sources.free_at_sizing_gib if logged is None else logged
+    if at_sizing is not None and at_sizing > paid:
+        gib = (at_sizing - paid) / (1 - share)
+        return _Before(gib, LOG_ERROR_GIB / (1 - share) / gib, "from what was free when the pool was sized")
+    try:
+        loaded, error, _how = _loaded(case, pool)
+    except InputError as unknown:
+        raise InputError(
+            "a plan from one earlier start",
+            "no free memory before the weights, neither in that start nor as gpu_free_gib, and no memory of the weights",
+            "give gpu_free_gib, or a second start with another mem_fraction_static, or weights_gib",
+        ) from unknown
+    return _Before((paid + loaded) / share, error / (paid + loaded), f"from the pool and {loaded:.2f} GiB of weights")
 
 
 def _era_of_line(case: _Case, line: _Line) -> tuple[Era, list[str]]:
@@ -272,17 +296,16 @@ def _unexplained_text(case: _Case) -> str:
     )
 
 
-def _line_text(line: _Line, before: float, fitted: bool) -> str:
+def _line_text(line: _Line, before: _Before) -> str:
     newest, other, slope = line.newest, line.other, line.slope
     if other is None or slope is None:
         return (
             f"From an observed start: mem_fraction_static {newest.fraction:g} gave {newest.tokens:,} tokens, "
-            f"with {before:.2f} GiB free before the weights."
+            f"with {before.gib:.2f} GiB free before the weights ({before.source})."
         )
-    source = "fitted" if fitted else "logged"
     return (
         f"From two observed starts: mem_fraction_static {other.fraction:g} gave {other.tokens:,} tokens and {newest.fraction:g} gave "
-        f"{newest.tokens:,}: {slope:,.0f} tokens for 1.00 of fraction; {before:.2f} GiB free before the weights ({source})."
+        f"{newest.tokens:,}: {slope:,.0f} tokens for 1.00 of fraction; {before.gib:.2f} GiB free before the weights ({before.source})."
     )
 
 
@@ -392,6 +415,12 @@ def _at_sizing(case: _Case, pool: Pool, before: float) -> tuple[float, float, st
                 "give the first no smaller than the second: loading weights frees no memory",
             )
         return given, 2 * LOG_ERROR_GIB, "as given"
+    loaded, error, how = _loaded(case, pool)
+    return before - loaded, error + 2 * LOG_ERROR_GIB, how
+
+
+def _loaded(case: _Case, pool: Pool) -> tuple[float, float, str]:
+    """What is loaded when the pool is sized, its error (both GiB), and in words; raises InputError where it is not known."""
     weights = case.sources.weights()
     loaded, error = weights.gib, weights.error_gib
     how = f"{weights.gib:.2f} GiB of weights"
@@ -405,7 +434,7 @@ def _at_sizing(case: _Case, pool: Pool, before: float) -> tuple[float, float, st
             )
         loaded, error = loaded + draft.gib, error + draft.error_gib
         how += f" and {draft.gib:.2f} GiB of draft weights"
-    return before - loaded, error + 2 * LOG_ERROR_GIB, how
+    return loaded, error, how
 
 
 def _estimate_notes(case: _Case, pool: Pool, draft: float) -> list[str]:

@@ -118,7 +118,31 @@ def test_one_start_and_the_cards() -> None:
 
 def test_one_start_without_the_cards() -> None:
     with pytest.raises(InputError, match=r"a plan from one earlier start.*give gpu_free_gib, or a second start"):
-        plan([SECOND])
+        plan([SECOND], weights=unknown)
+
+
+def unknown() -> Weights:
+    raise InputError("weights", "none", "give them")
+
+
+ONE_START = [
+    # P = (21.33 - 192,406.5 * 77,184 / 2**30) / 0.08 = 93.74
+    ({"ranks": [{"avail_after_weights_gib": gib} for gib in (21.5, 21.33)]}, {"weights": unknown}, 93.74, 7),
+    ({}, {"weights": unknown, "free_at_sizing_gib": 21.33}, 93.74, 7),
+    # P = (192,406.5 * 77,184 / 2**30 + 72.4) / 0.92 = 93.73, and 5 % of the weights are 4.2 % of P
+    ({}, {"weights": lambda: Weights(72.4, 0.005)}, 93.73, 2),
+    ({}, {"weights": lambda: Weights(72.4, 3.62)}, 93.73, 324),
+]
+
+
+@pytest.mark.parametrize(("logged", "sources", "before", "error"), ONE_START)
+def test_one_start_that_does_not_show_what_was_free_before(
+    logged: dict[str, Any], sources: dict[str, Any], before: float, error: int
+) -> None:
+    found = plan([{**SECOND, **logged}], **sources)
+    assert (found.mem_fraction_static, found.basis, found.verdict) == (0.9259, "observed", "fits")
+    assert f"{before:.2f} GiB free before the weights (from " in text(found)
+    assert found.error_tokens == error
 
 
 def test_the_pool_that_only_the_summary_line_names() -> None:
