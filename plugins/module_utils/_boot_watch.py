@@ -273,7 +273,9 @@ def _found(watch: Watch, look: Look) -> str:
         return look.service.sentence() + ", and no start of it in the journal" if look.service else "no start of a server in the log"
     if allocation.failure is None:
         missing = ", ".join(f"TP{rank.tp}" for rank in allocation.missing_ranks[:16])
-        state = f"phase {allocation.phase}" + (f", no pool from {missing}" if missing else "")
+        why = "; ".join(allocation.notes) or "ranks reported that were not expected"
+        unproved = "" if allocation.complete else f", and not every rank is proved to have its pool: {why}"
+        state = f"phase {allocation.phase}" + (f", no pool from {missing}" if missing else unproved)
         return f"{state}{_last_line(watch)}"
     failure = allocation.failure
     place = f" on TP{failure.rank['tp']}" if failure.rank else ""

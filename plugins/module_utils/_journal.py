@@ -102,14 +102,16 @@ class JournalReader:
     def newest_boot(self) -> Optional[str]:
         """Invocation id of the newest start of any SGLang server; None if there is none.
 
-        A start is known by its line of arguments, or, where that was lost, by any of its other milestones.
+        A server is known by its line of arguments, or, where that was lost, by any of its other milestones. Its unit may have been
+        started again since without a word of SGLang's: then that start is the newest.
         """
         for pattern in ("server_args=", "Load weight|KV Cache|Memory pool end|fired up"):
-            argv = [*self._base, _FIELDS, "--reverse", f"--grep={pattern}"]
+            argv = [*self._base, f"{_FIELDS},_SYSTEMD_UNIT", "--reverse", f"--grep={pattern}"]
             for line in self._stream(argv):
                 entry, invocation = parse_line(line), _invocation(line)
                 if entry and invocation and any(record.event for record in parse_record(entry.text)):
-                    return invocation
+                    unit = _field(line, "_SYSTEMD_UNIT")
+                    return (self.newest_invocation(unit) if unit else None) or invocation
         return None
 
     def read(self, invocation: str, unit: Optional[str], everything: Callable[[], bool]) -> Iterator[Entry]:
@@ -180,13 +182,15 @@ def _integer(value: Any) -> Optional[int]:
 
 
 def _invocation(line: bytes) -> Optional[str]:
+    return _field(line, "_SYSTEMD_INVOCATION_ID") or _field(line, "INVOCATION_ID")
+
+
+def _field(line: bytes, name: str) -> Optional[str]:
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(fields, dict):
-        return None
-    found = fields.get("_SYSTEMD_INVOCATION_ID") or fields.get("INVOCATION_ID")
+    found = fields.get(name) if isinstance(fields, dict) else None
     return found if isinstance(found, str) else None
 
 

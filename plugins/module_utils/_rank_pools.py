@@ -325,6 +325,10 @@ def _pool(section: _Section, total: Optional[int], post: Optional[SplitSizes]) -
 def _capacity_line(section: _Section, total: Optional[int]) -> Optional[KvPool]:
     """The line among several that says how many tokens a request can use; the smallest where nothing tells."""
     lines = section.lines
+    sizes = section.sizes
+    if sizes is not None and sizes.full is not None and sizes.full != sizes.swa:
+        # without the line of the full half, that of the window would stand in for it
+        lines = [line for line in lines if line.tokens != sizes.swa]
     if len(lines) < 2:
         return lines[0] if lines else None
     full = [line for line in lines if (line.label or "").lower() == "full"]

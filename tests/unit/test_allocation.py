@@ -147,6 +147,17 @@ POOLS = [
         300288,
     ),
     (
+        "window only, the line of the full half was lost",
+        [
+            "Use sliding window memory pool. full_layer_tokens=375360, swa_layer_tokens=300288",
+            "KV Cache is allocated. #tokens: 300288, K size: 8.38 GB, V size: 5.59 GB",
+            "Memory pool end. avail mem=5.00 GB",
+        ],
+        375360,
+        None,
+        300288,
+    ),
+    (
         "labels (0.5.17)",
         [
             "Full KV Cache is allocated. dtype: torch.bfloat16, #tokens: 400, K size: 8.00 GB, V size: 8.00 GB",

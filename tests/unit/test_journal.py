@@ -134,6 +134,16 @@ def test_a_start_whose_arguments_were_lost_is_found_by_its_other_lines(tmp_path)
     assert reader(tmp_path).newest_boot() == NEW
 
 
+@pytest.mark.parametrize("lines", [[], [Line("ImportError: libcuda.so.1: cannot open shared object file")], SECOND.lines()[1:20]])
+def test_a_start_that_says_little_yet_is_newer_than_one_that_said_all(tmp_path, lines):
+    journal = Journal()
+    journal.server(FIRST.lines(), OLD)
+    journal.manager("Started SGLang.", NEW)
+    journal.server(lines, NEW)
+    journal.write(tmp_path)
+    assert reader(tmp_path).newest_boot() == NEW
+
+
 def test_a_journal_without_any_server_has_no_start(tmp_path):
     journal = Journal()
     journal.server([Line("nothing here")], OTHER, "other.service")
