@@ -296,4 +296,6 @@ def _remedy(look: Look) -> str:
         return "check the name of the unit, and that it is installed on this host"
     if allocation is None or allocation.stopped:
         return "start the server, then look again"
+    if allocation.ready:
+        return "give tp_size (pp_size, dp_size) as the server has them, or start it again with its whole log kept"
     return "wait for it (wait_for), or read the log of this start"

@@ -50,6 +50,8 @@ class Geometry:
     swa_layers: int = 0
     nextn_layers: int = 0
     hidden_size: Optional[int] = None
+    # width of the states a draft takes from its target, where that is not its own
+    target_hidden_size: Optional[int] = None
     vocab_size: Optional[int] = None
     max_position: Optional[int] = None
     multimodal: bool = False
@@ -80,6 +82,7 @@ def read_geometry(config: Config, what: str = "the model") -> Geometry:
         query_heads=_positive(text, "num_attention_heads", what),
         nextn_layers=_optional(text, "num_nextn_predict_layers") or 0,
         hidden_size=_optional(text, "hidden_size"),
+        target_hidden_size=_optional(text, "target_hidden_size"),
         vocab_size=_optional(text, "vocab_size"),
         max_position=_max_position(text),
         multimodal="vision_config" in config or "audio_config" in config,
@@ -99,6 +102,8 @@ def check_draft(target: Geometry, draft: Geometry) -> None:
             ("num_target_layers", facts.num_target_layers, target.layers),
             ("hidden_size", draft.hidden_size, target.hidden_size),
         ]
+    elif "Eagle" in draft.architecture:
+        pairs.append(("hidden_size", draft.target_hidden_size or draft.hidden_size, target.hidden_size))
     for key, of_draft, of_target in pairs:
         if of_draft is not None and of_target is not None and of_draft != of_target:
             raise InputError(

@@ -216,6 +216,7 @@ def test_require_ready_says_why_a_ready_server_is_not_enough(call):
         call(log_text=as_text(SECOND.lines()[1:]), require_ready=True)
     assert "phase ready, and not every rank is proved to have its pool: " in failed.value.args[0]["msg"]
     assert "the number of ranks is unknown (no usable tp_size in the log or given)" in failed.value.args[0]["msg"]
+    assert "; give tp_size (pp_size, dp_size)" in failed.value.args[0]["msg"]
     with pytest.raises(Failed, match="ranks reported that were not expected"):
         call(log_text=as_text(KimiStart(0.92, 8, 200000, 13.09, 0.29, 8.0, [6.0] * 8).lines()), tp_size=4, require_ready=True)
 

@@ -166,6 +166,26 @@ def test_a_draft_for_another_target(change: dict[str, Any], word: str) -> None:
         check_draft(target, read_geometry({**config("kimi-k2.6-dflash"), **change}))
 
 
+@pytest.mark.parametrize(
+    ("architecture", "sizes", "fits"),
+    [
+        ("LlamaForCausalLMEagle", {"hidden_size": 4096}, True),
+        ("LlamaForCausalLMEagle", {"hidden_size": 5120}, False),
+        ("LlamaForCausalLMEagle3", {"hidden_size": 2048, "target_hidden_size": 4096}, True),
+        ("LlamaForCausalLMEagle3", {"hidden_size": 4096, "target_hidden_size": 5120}, False),
+        # a small model of its own: it reads tokens, not the states of the target
+        ("LlamaForCausalLM", {"hidden_size": 2048}, True),
+    ],
+)
+def test_a_draft_that_reads_the_states_of_its_target_has_their_width(architecture: str, sizes: dict[str, int], fits: bool) -> None:
+    draft = read_geometry({**LLAMA, "architectures": [architecture], **sizes})
+    if fits:
+        check_draft(read_geometry(LLAMA), draft)
+        return
+    with pytest.raises(InputError, match="hidden_size 5120 in the draft where the target has 4096"):
+        check_draft(read_geometry(LLAMA), draft)
+
+
 def test_the_right_draft() -> None:
     target: Geometry = read_geometry(config("kimi-k2.6"))
     check_draft(target, read_geometry(config("kimi-k2.6-dflash")))
