@@ -111,6 +111,8 @@ def find_memory(
     else:
         measured = next((found for found in map(_measured, starts) if found is not None), None)
         memory = _from_measurement(case, measured, starts) if measured else _from_estimate(case, starts)
+        if starts and not measured:
+            notes.append("No observed start tells enough to plan from: a fraction with its pool, or the memory around the weights.")
     return replace(memory, reasons=(*notes, *memory.reasons), starts=tuple(starts))
 
 

@@ -121,6 +121,14 @@ def test_one_start_without_the_cards() -> None:
         plan([SECOND], weights=unknown)
 
 
+@pytest.mark.parametrize("start", [{}, {"min_tokens": 192406}, {"server_args": {"mem_fraction_static": 0.92}}, {"allocation": SECOND}])
+def test_a_start_that_tells_nothing_is_named(start: dict[str, Any]) -> None:
+    found = plan([start], **ESTIMATE)
+    assert found.basis == "estimated"
+    assert "No observed start tells enough to plan from" in text(found)
+    assert "No observed start" not in text(plan([], **ESTIMATE))
+
+
 def unknown() -> Weights:
     raise InputError("weights", "none", "give them")
 
