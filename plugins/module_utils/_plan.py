@@ -65,9 +65,9 @@ class Alternative:
 
     change: str
     mem_fraction_static: Optional[float]
-    headroom_gib: Optional[float]
+    headroom_gib: float
     verdict: str
-    predicted_tokens: Optional[int]
+    predicted_tokens: int
     required_tokens: int
 
 
@@ -77,9 +77,9 @@ class Plan:
 
     mem_fraction_static: Optional[float]
     required_tokens: Optional[int]
-    predicted_tokens: Optional[int]
+    predicted_tokens: int
     bytes_per_token: dict[str, Union[int, float]]
-    headroom_gib: Optional[float]
+    headroom_gib: float
     tokens_per_hundredth: int
     basis: str
     era: str
@@ -121,7 +121,7 @@ def make_plan(request: Request) -> Plan:
         required_tokens=required,
         predicted_tokens=solution.tokens,
         bytes_per_token=_bytes_per_token(memory.pool),
-        headroom_gib=_gib(solution.headroom),
+        headroom_gib=round(solution.headroom, 2),
         tokens_per_hundredth=round(memory.before_gib * memory.pool.fraction_factor * GIB / memory.pool.effective_cell / 100),
         basis=memory.basis,
         era=memory.pool.era.name,
@@ -140,20 +140,27 @@ def make_plan(request: Request) -> Plan:
 def _check(request: Request) -> None:
     if request.context_length is None and request.pool_target is None and request.mem_fraction_static is None:
         raise InputError("a plan", "none of context_length, pool_target, mem_fraction_static", "give one of them")
+    deployment = request.deployment
     counts = {
         "context_length": request.context_length,
         "pool_target": request.pool_target,
         "concurrent_requests": request.concurrent_requests,
         "gpu_free_gib": request.sources.gpu_free_gib,
-        "max_running_requests": request.deployment.max_running_requests,
-        "max_total_tokens": request.deployment.max_total_tokens,
-        "swa_full_tokens_ratio": request.deployment.swa_full_tokens_ratio,
+        "max_running_requests": deployment.max_running_requests,
+        "max_total_tokens": deployment.max_total_tokens,
+        "speculative_num_draft_tokens": deployment.num_draft_tokens,
+        "swa_full_tokens_ratio": deployment.swa_full_tokens_ratio,
     }
     for name, value in counts.items():
-        if value is not None and not value > 0:
+        if value is not None and not 0 < value < math.inf:
             raise InputError(name, f"{value:g}", "give a number greater than 0")
-    for name, value in (("min_headroom_gib", request.min_headroom_gib), ("free_jitter_gib", request.sources.free_jitter_gib)):
-        if not value >= 0:
+    from_zero = {
+        "min_headroom_gib": request.min_headroom_gib,
+        "free_jitter_gib": request.sources.free_jitter_gib,
+        "free_at_sizing_gib": request.sources.free_at_sizing_gib,
+    }
+    for name, value in from_zero.items():
+        if value is not None and not 0 <= value < math.inf:
             raise InputError(name, f"{value:g}", "give a number from 0 up")
     fraction = request.mem_fraction_static
     if fraction is not None and not 0 < fraction < 1:
@@ -225,8 +232,8 @@ class _Situation:
 @dataclass(frozen=True)
 class _Solution:
     fraction: Optional[float]
-    tokens: Optional[int]
-    headroom: Optional[float]
+    tokens: int
+    headroom: float
     verdict: str
     reasons: tuple[str, ...]
 
@@ -304,11 +311,12 @@ def _solve(situation: _Situation, required: int) -> _Solution:
 
 
 def _out_of_reach(situation: _Situation, wanted: int) -> _Solution:
+    """No fraction, and what the largest one gives and leaves."""
     most = situation.tokens((STEPS - 1) / STEPS)
     cap = situation.pool.cap
     why = f"max_total_tokens {cap:,} caps the pool" if cap is not None and cap < wanted else "no fraction below 1 gives more"
     reason = f"{wanted:,} tokens are out of reach: {most:,} at most; {why}."
-    return _Solution(None, None, None, "impossible", (*situation.obstacles, reason))
+    return _Solution(None, most, situation.headroom(most), "impossible", (*situation.obstacles, reason))
 
 
 def _answer(request: Request, situation: _Situation, required: Optional[int]) -> _Solution:
@@ -360,7 +368,7 @@ def _alternatives(
     if required is None:
         return []
     found: list[Optional[Alternative]] = []
-    if request.mem_fraction_static is not None and (solution.tokens or 0) < required:
+    if request.mem_fraction_static is not None and solution.tokens < required:
         found.append(_variant(f"mem_fraction_static that reaches {required:,} tokens", situation, required))
     if solution.verdict != "fits":
         found += [
@@ -375,7 +383,7 @@ def _alternatives(
 
 def _variant(change: str, situation: _Situation, required: int) -> Alternative:
     solution = _solve(situation, required)
-    return Alternative(change, solution.fraction, _gib(solution.headroom), solution.verdict, solution.tokens, required)
+    return Alternative(change, solution.fraction, round(solution.headroom, 2), solution.verdict, solution.tokens, required)
 
 
 def _other_pool(request: Request, era: Era, deployment: Deployment) -> Optional[Pool]:
@@ -546,10 +554,6 @@ def _bytes_per_token(pool: Pool) -> dict[str, Union[int, float]]:
     return {key: int(value) if value == int(value) else round(value, 1) for key, value in plain.items()}
 
 
-def _error_tokens(memory: Memory, tokens: Optional[int]) -> int:
-    away = abs((tokens or 0) - (memory.anchor.tokens or 0)) if memory.anchor and tokens else 0
+def _error_tokens(memory: Memory, tokens: int) -> int:
+    away = abs(tokens - memory.anchor.tokens) if memory.anchor else 0
     return math.ceil(memory.error_tokens + memory.error_slope * away)
-
-
-def _gib(value: Optional[float]) -> Optional[float]:
-    return None if value is None else round(value, 2)

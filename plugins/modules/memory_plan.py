@@ -105,7 +105,7 @@ options:
   gpu_free_gib:
     description:
       - Free memory in GiB before the weights load, one figure or one for each rank; the smallest decides.
-      - Not needed where an earlier start shows it.
+      - Not needed where an earlier start shows it, or shows its pool and the memory of the weights is known.
     type: list
     elements: float
   free_at_sizing_gib:
@@ -210,7 +210,7 @@ plan:
       description: Tokens that the pool must hold, in whole pages; none where only O(mem_fraction_static) was given.
       type: int
     predicted_tokens:
-      description: Tokens that the fraction gives, on every rank.
+      description: Tokens that the fraction gives, on every rank; where no fraction gives what is required, the most that any gives.
       type: int
     error_tokens:
       description: Half-width of RV(plan.predicted_tokens), from the two decimals of the log or from the estimate of the weights.
@@ -219,7 +219,8 @@ plan:
       description: Bytes for one token and rank - C(target) and C(draft) as stored, C(charged) as SGLang takes them from its budget.
       type: dict
     headroom_gib:
-      description: What is left outside the pools, the weights, the request table and, as far as an earlier start shows it, the graphs.
+      description: What RV(plan.predicted_tokens) leave outside the pools, the weights, the request table and, as far as an earlier start
+        shows it, the graphs; negative where the memory does not even hold these.
       type: float
     tokens_per_hundredth:
       description: Tokens for 0.01 of the fraction.
@@ -263,6 +264,7 @@ plan:
     upper_bound: 0.9334
 """
 
+import math
 import os
 from typing import Any, Optional
 
@@ -402,6 +404,8 @@ def _sources(params: dict[str, Any], deployment: Deployment) -> Sources:
 
 def _weights(given: Optional[float], path: Optional[str], deployment: Deployment) -> Optional[Weights]:
     if given is not None:
+        if not 0 < given < math.inf:
+            raise InputError("weights_gib and draft_weights_gib", f"{given:g}", "give a number greater than 0, or leave it out")
         return Weights(given, LOG_ERROR_GIB)
     if path is None:
         return None
@@ -442,7 +446,8 @@ def _split(path: str) -> tuple[str, str]:
 
 
 def _smallest(figures: Optional[list[float]]) -> Optional[float]:
-    return min(figures) if figures else None
+    """The figure that decides; one that is no number is handed on, to be refused."""
+    return min(figures, key=lambda figure: (not math.isnan(figure), figure)) if figures else None
 
 
 if __name__ == "__main__":

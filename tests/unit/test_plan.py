@@ -74,7 +74,7 @@ def test_the_two_starts() -> None:
     assert found.era == "0.5.11-0.5.13"
     assert found.bytes_per_token == {"target": 70272, "draft": 3072, "charged": 77184}
     assert found.tokens_per_hundredth == 13039
-    assert 200000 <= (found.predicted_tokens or 0) <= 200130
+    assert 200000 <= found.predicted_tokens <= 200130
     assert found.error_tokens <= 2
     assert found.headroom_gib == pytest.approx(5.69, abs=0.02)
     assert found.verdict == "fits"
@@ -174,7 +174,7 @@ def test_a_third_start_lies_on_the_line_of_two() -> None:
             "0.5.12.post1", geometry("llama-3.1-8b"), Deployment(page_size=64), Sources(observed=starts), mem_fraction_static=0.95
         )
     )
-    assert abs((found.predicted_tokens or 0) - 86528) <= 128
+    assert abs(found.predicted_tokens - 86528) <= 128
 
 
 @pytest.mark.parametrize(
@@ -409,7 +409,7 @@ def test_jitter_raises_the_target_by_what_it_may_cost() -> None:
     """0.03 GiB are 417.3 tokens of 77,184 bytes."""
     calm, moving = plan([FIRST, SECOND]), plan([FIRST, SECOND], free_jitter_gib=0.03)
     assert (calm.mem_fraction_static, moving.mem_fraction_static) == (0.9259, 0.9262)
-    assert (moving.predicted_tokens or 0) >= 200418
+    assert moving.predicted_tokens >= 200418
     assert moving.required_tokens == 200000
     assert "418 tokens are added" in text(moving)
 
@@ -443,8 +443,9 @@ def test_a_given_fraction_without_a_pool() -> None:
 
 def test_out_of_reach() -> None:
     found = plan([FIRST, SECOND], context_length=262144, concurrent_requests=1.5)
-    assert (found.mem_fraction_static, found.predicted_tokens, found.headroom_gib, found.verdict) == (None, None, None, "impossible")
-    assert found.required_tokens == 393216
+    assert (found.mem_fraction_static, found.required_tokens, found.verdict) == (None, 393216, "impossible")
+    # 192,406 + 0.0799 * 1,303,886; and 6.23 GiB less 104,180 tokens of 73,344 bytes
+    assert (found.predicted_tokens, found.headroom_gib) == (296586, pytest.approx(6.23 - 7.116, abs=0.02))
     assert "393,216 tokens are out of reach" in text(found)
 
 
@@ -504,13 +505,13 @@ def test_a_context_that_the_model_does_not_have() -> None:
 
 def test_a_cap_below_what_is_required() -> None:
     found = plan(**{**ESTIMATE, "max_total_tokens": 150000})
-    assert (found.verdict, found.mem_fraction_static) == ("impossible", None)
+    assert (found.verdict, found.mem_fraction_static, found.predicted_tokens) == ("impossible", None, 150000)
     assert "max_total_tokens 150,000 caps the pool" in text(found)
 
 
 def test_weights_larger_than_the_card() -> None:
     found = plan(**{**ESTIMATE, "gpu_free_gib": 24.0})
-    assert (found.verdict, found.mem_fraction_static, found.upper_bound) == ("impossible", None, None)
+    assert (found.verdict, found.mem_fraction_static, found.upper_bound, found.predicted_tokens) == ("impossible", None, None, 0)
     assert found.lower_bound > 1
 
 
@@ -564,6 +565,10 @@ def test_mtp_drafts_come_with_the_model() -> None:
         ({"max_total_tokens": -1}, "max_total_tokens; found -1"),
         ({"min_headroom_gib": -1.0}, "min_headroom_gib; found -1"),
         ({"free_jitter_gib": -0.1}, "free_jitter_gib; found -0.1"),
+        ({"free_jitter_gib": float("inf")}, "free_jitter_gib; found inf"),
+        ({"free_at_sizing_gib": -1.0}, "free_at_sizing_gib; found -1"),
+        ({"free_at_sizing_gib": float("nan")}, "free_at_sizing_gib; found nan"),
+        ({"concurrent_requests": float("inf")}, "concurrent_requests; found inf"),
         ({"version": "mainline"}, "sizing rules of an SGLang version; found 'mainline'"),
         ({"version": "0.5.14", "draft_weights": lambda: None}, "no weights of the draft; give draft_weights_gib"),
     ],
