@@ -552,6 +552,7 @@ class BootFolder:
         smallest, largest = min(tokens, default=0), max(tokens, default=0)
         context, total = self._from_summary("context_len") or 0, self._total_tokens
         bound = any(report.target and report.target.upper_bound_tokens is not None for report in reports)
+        drafts = str(self._args.get("speculative_algorithm") or "NGRAM").upper() not in ("NGRAM", "NONE")
         notes = (
             (
                 bool(tokens) and smallest < context,
@@ -563,6 +564,11 @@ class BootFolder:
                 f"the final line says max_total_num_tokens={total}, the smallest pool line {smallest} tokens",
             ),
             (bound, "a pool is known by its upper bound only: its real size is printed after graph capture"),
+            (
+                drafts and bool(tokens) and bool(self._summaries) and not any(report.draft for report in reports),
+                "a draft model is configured, but each rank shows one pool: if a line was lost, its memory may be the draft's "
+                "(the tokens are the same for both)",
+            ),
         )
         return [note for holds, note in notes if holds]
 

@@ -132,6 +132,24 @@ def test_logs_of_the_real_engine(name, ranks, tokens, target, draft_k, order):
     assert (after.phase, after.ready, after.was_ready, after.stopped, after.failure) == ("stopped", False, True, True, None)
 
 
+DRAFTS = [("DFLASH", True), ("EAGLE", True), ("NGRAM", False), ("none", False), (None, False)]
+
+
+@pytest.mark.parametrize(("algorithm", "noted"), DRAFTS)
+def test_one_pool_where_two_are_expected_is_noted(algorithm, noted):
+    lines = [
+        arguments(tp_size=1, speculative_algorithm=algorithm),
+        stamped("TP0", "KV Cache is allocated. #tokens: 192406, K size: 0.28 GB, V size: 0.28 GB"),
+        stamped("TP0", "Memory pool end. avail mem=6.23 GB"),
+        stamped("TP0", "max_total_num_tokens=192406, context_len=192000, available_gpu_mem=6.23 GB"),
+    ]
+    allocation = fold(lines)
+    assert allocation.min_tokens == 192406
+    assert any("a draft model is configured, but each rank shows one pool" in note for note in allocation.notes) is noted
+    # before the final line the draft's pool may still come
+    assert not any("a draft model is configured" in note for note in fold(lines[:-1]).notes)
+
+
 # --- which pool is whose: name, lines of one rank, tokens of the target, of the draft, of the window
 POOLS = [
     (
