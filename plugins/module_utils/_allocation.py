@@ -396,10 +396,12 @@ class BootFolder:
         verdict: Optional[Failure] = None,
         invocation_id: Optional[str] = None,
         sglang_version: Optional[str] = None,
+        saved: bool = False,
     ) -> Allocation:
         """The newest boot as far as the log goes.
 
         ``ended``: nothing more will come (a saved log, or the unit is dead), so an uncaught traceback at its end is the cause of death.
+        ``saved``: a log kept by itself, which shows how a boot went and not what runs now: an orderly stop at its end takes nothing away.
         ``verdict``: a failure the caller found by other means, as a timeout; the log's own cause wins over it.
         """
         parallel = expected.over(self._args)
@@ -413,8 +415,8 @@ class BootFolder:
             started_at=self._started_at(),
             sglang_version=sglang_version,
             server_args=self._args,
-            phase="failed" if failure else "stopped" if self._stopping or dead else self._phase,
-            ready=self._ready and failure is None and not dead,
+            phase="failed" if failure else self._phase,
+            ready=failure is None and not dead and (self._ready or (saved and self._stopping and self._was_ready)),
             was_ready=self._was_ready,
             stopped=failure is None and (self._stopping or dead),
             complete=complete,

@@ -64,7 +64,7 @@ class TextWatch:
             folder.feed(entry)
             if entry.text.strip():
                 self._last = [*self._last[-2:], entry.text]
-        return Look(folder.result(self._expected, ended=final), None, folder.lost)
+        return Look(folder.result(self._expected, ended=final, saved=True), None, folder.lost)
 
     def last_lines(self) -> list[str]:
         return self._last
@@ -275,7 +275,7 @@ def _found(watch: Watch, look: Look) -> str:
         missing = ", ".join(f"TP{rank.tp}" for rank in allocation.missing_ranks[:16])
         why = "; ".join(allocation.notes) or "ranks reported that were not expected"
         unproved = "" if allocation.complete else f", and not every rank is proved to have its pool: {why}"
-        state = f"phase {allocation.phase}" + (f", no pool from {missing}" if missing else unproved)
+        state = ("a server that was stopped" if allocation.stopped else f"phase {allocation.phase}") + (f", no pool from {missing}" if missing else unproved)
         return f"{state}{_last_line(watch)}"
     failure = allocation.failure
     place = f" on TP{failure.rank['tp']}" if failure.rank else ""

@@ -134,10 +134,12 @@ allocation:
       description: The effective arguments the server printed. Values of arguments that hold secrets are masked.
       type: dict
     phase:
-      description: One of V(starting), V(weights), V(pool), V(capture), V(warmup), V(ready), V(stopped), V(failed).
+      description: One of V(starting), V(weights), V(pool), V(capture), V(warmup), V(ready), V(failed).
       type: str
     ready:
-      description: Whether the server of this start said that it is ready, and neither failed nor was stopped since.
+      description:
+        - Whether the server of this start said that it is ready, and did not fail since.
+        - In a journal also that it was not stopped since. A saved log shows how a start went, so there an orderly stop takes nothing away.
       type: bool
     was_ready:
       description: Whether it ever said so.

@@ -129,7 +129,10 @@ def test_logs_of_the_real_engine(name, ranks, tokens, target, draft_k, order):
     assert (before.phase, before.ready) == ("warmup", False)
     assert not pool_sufficient(before.as_dict(), 1)
     after = fold(lines, ended=True)
-    assert (after.phase, after.ready, after.was_ready, after.stopped, after.failure) == ("stopped", False, True, True, None)
+    assert (after.phase, after.ready, after.was_ready, after.stopped, after.failure) == ("ready", False, True, True, None)
+    kept = fold(lines, ended=True, saved=True)
+    assert (kept.phase, kept.ready, kept.stopped, kept.failure) == ("ready", True, True, None)
+    assert pool_sufficient(kept.as_dict(), tokens)
 
 
 DRAFTS = [("DFLASH", True), ("EAGLE", True), ("NGRAM", False), ("none", False), (None, False)]
@@ -379,7 +382,7 @@ PHASES = [
     ([stamped("", SUMMARY)], "warmup"),
     ([stamped("", "INFO:     Application startup complete.")], "warmup"),
     ([stamped("", READY)], "ready"),
-    ([stamped("", "SIGTERM received. signum=None frame=None. Draining requests and shutting down...")], "stopped"),
+    ([stamped("", "SIGTERM received. signum=None frame=None. Draining requests and shutting down...")], "ready"),
 ]
 
 
@@ -698,7 +701,7 @@ def test_a_server_that_ends_without_being_told_to_has_failed_whatever_its_status
 def test_a_unit_that_is_stopped_is_neither_ready_nor_failed():
     lines = [*map(Entry, HEALTHY), Entry("Stopping SGLang...", 1, manager=True), Entry("x: Deactivated successfully.", 1, manager=True)]
     allocation = fold(lines, service=GONE)
-    assert (allocation.ready, allocation.stopped, allocation.phase, allocation.failure) == (False, True, "stopped", None)
+    assert (allocation.ready, allocation.stopped, allocation.phase, allocation.failure) == (False, True, "ready", None)
 
 
 MANAGER = [
@@ -726,7 +729,7 @@ def test_a_server_that_is_told_to_stop_does_not_fail_by_it():
         Entry("sglang.service: Failed with result 'signal'.", 1, manager=True),
     ]
     allocation = fold(lines)
-    assert (allocation.failure, allocation.phase, allocation.ready) == (None, "stopped", False)
+    assert (allocation.failure, allocation.phase, allocation.ready) == (None, "ready", False)
 
 
 def test_a_unit_that_failed_and_is_then_called_stopped_has_failed():

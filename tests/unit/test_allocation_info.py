@@ -150,7 +150,7 @@ def test_a_unit_that_the_manager_calls_failed_has_failed(call, tmp_path):
 def test_a_saved_log_of_the_real_engine(call):
     allocation = call(log_files=[LOGS / "0.5.23-qwen3-dflash-tp2.log"])["allocation"]
     assert [(rank["target"]["k_gib"], rank["draft"]["k_gib"]) for rank in allocation["ranks"]] == [(0.25, 0.06)] * 2
-    assert (allocation["phase"], allocation["was_ready"], allocation["ready"]) == ("stopped", True, False)
+    assert (allocation["phase"], allocation["was_ready"], allocation["ready"]) == ("ready", True, True)
 
 
 def test_several_files_are_one_log(call, tmp_path):
@@ -442,8 +442,8 @@ def test_a_server_that_ends_by_itself_without_an_error_is_lost():
 def test_a_server_that_is_stopped_while_it_is_waited_for_is_lost():
     stopping = (60.4, NEW, stamped("", "SIGTERM received. signum=None frame=None. Draining requests and shutting down..."))
     seen = Host([*LOADED, stopping], [(60.5, {"active_state": "inactive", "sub_state": "dead", "main_pid": 0})]).observe()
-    assert (seen.look.allocation.phase, seen.look.allocation.failure, seen.waited_s <= 63) == ("stopped", None, True)
-    assert "found: phase stopped" in seen.problem
+    assert (seen.look.allocation.phase, seen.look.allocation.failure, seen.waited_s <= 63) == ("pool", None, True)
+    assert "found: a server that was stopped" in seen.problem
     assert seen.problem.endswith("; start the server, then look again")
 
 
