@@ -36,6 +36,8 @@ from ansible_collections.inferops.sglang.plugins.module_utils._sizing import (
 
 # Public starts that died in prefill had 0.45 to 0.84 GiB left, the tightest that held had 1.34.
 HARD_FLOOR_GIB = 1.0
+# More free memory than any rank has, on a card or in a host: such a figure is in another unit.
+MOST_GIB = 16384
 # What the alternative with fewer requests at once is worked out for.
 FEW_REQUESTS = 8
 # SGLang turns a prompt away above min(context, pool) less so many tokens.
@@ -162,6 +164,9 @@ def _check(request: Request) -> None:
     for name, value in from_zero.items():
         if value is not None and not 0 <= value < math.inf:
             raise InputError(name, f"{value:g}", "give a number from 0 up")
+    free = request.sources.gpu_free_gib
+    if free is not None and free > MOST_GIB:
+        raise InputError("gpu_free_gib", f"{free:g}", f"no rank has more than {MOST_GIB:,} GiB: is that MiB? Give GiB (2^30 bytes)")
     fraction = request.mem_fraction_static
     if fraction is not None and not 0 < fraction < 1:
         raise InputError("mem_fraction_static", f"{fraction:g}", "give a share of the memory between 0 and 1, such as 0.92")

@@ -239,7 +239,7 @@ plan:
       type: list
       elements: str
     alternatives:
-      description: What else would fit, each with C(change), C(mem_fraction_static), C(headroom_gib), C(verdict),
+      description: What else was tried, and whether it would fit, each with C(change), C(mem_fraction_static), C(headroom_gib), C(verdict),
         C(predicted_tokens) and C(required_tokens).
       type: list
       elements: dict

@@ -143,6 +143,7 @@ def test_next_token_layers_need_no_draft(run: Run) -> None:
     ("changes", "parts"),
     [
         ({"context_length": 0}, ["context_length", "found 0", "greater than 0"]),
+        ({"gpu_free_gib": [95970.0]}, ["gpu_free_gib", "found 95970", "is that MiB?"]),
         ({"tp_size": 7}, ["7 ranks", "64 attention heads", "divides"]),
         ({"gpu_free_gib": -1}, ["gpu_free_gib", "found -1"]),
         ({"gpu_free_gib": 20.0, "free_at_sizing_gib": 21.0}, ["20", "21", "no smaller"]),
