@@ -1,14 +1,16 @@
 # Copyright: (c) 2026, inferops.sglang contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters over allocations."""
+"""Filters over allocations and over what earlier runs kept."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
+from ansible.utils.display import Display
 
 
 def rank_name(rank: Mapping[str, Any]) -> str:
@@ -21,8 +23,29 @@ def rank_name(rank: Mapping[str, Any]) -> str:
     return " ".join(part for part in parts if part.startswith("TP") or not part.endswith("P0")) or "TP0"
 
 
+def kept_json(text: Any, fallback: Any) -> Any:
+    """JSON text as data of the fallback's type; the fallback, with a warning, for a text that is cut or of another type."""
+    if not isinstance(fallback, (dict, list)):
+        raise AnsibleFilterError(f"kept_json: asked for a fallback of type {type(fallback).__name__}; give a mapping or a list")
+    if not isinstance(text, str) or not text:
+        return fallback
+    try:
+        data = json.loads(text)
+    except ValueError:
+        data = None
+    if isinstance(fallback, dict) and isinstance(data, dict):
+        return data
+    if isinstance(fallback, list) and isinstance(data, list):
+        return [item for item in data if isinstance(item, dict)]
+    wanted = "mapping" if isinstance(fallback, dict) else "list"
+    Display().warning(
+        f"asked for a JSON {wanted} that an earlier run kept, found {text[:40]!r}; it is left out, and the next accepted run writes it anew"
+    )
+    return fallback
+
+
 class FilterModule:
     """Filters of inferops.sglang."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"rank_name": rank_name}
+        return {"kept_json": kept_json, "rank_name": rank_name}

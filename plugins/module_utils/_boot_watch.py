@@ -275,8 +275,8 @@ def _found(watch: Watch, look: Look) -> str:
         missing = ", ".join(f"TP{rank.tp}" for rank in allocation.missing_ranks[:16])
         why = "; ".join(allocation.notes) or "ranks reported that were not expected"
         unproved = "" if allocation.complete else f", and not every rank is proved to have its pool: {why}"
-        state = ("a server that was stopped" if allocation.stopped else f"phase {allocation.phase}") + (f", no pool from {missing}" if missing else unproved)
-        return f"{state}{_last_line(watch)}"
+        state = "a server that was stopped" if allocation.stopped else f"phase {allocation.phase}"
+        return state + (f", no pool from {missing}" if missing else unproved) + _last_line(watch)
     failure = allocation.failure
     place = f" on TP{failure.rank['tp']}" if failure.rank else ""
     return f"{failure.kind}{place}: {failure.message}{_last_line(watch)}"

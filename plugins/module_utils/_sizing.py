@@ -452,7 +452,8 @@ def _check_dflash(era: Era, draft: Geometry, deployment: Deployment) -> None:
         raise InputError(asked, f"pp_size {deployment.pp_size}", "use pp_size 1: this algorithm knows no pipeline stages")
     if deployment.dp_attention and not era.dflash_with_dp_attention:
         raise InputError(asked, f"enable_dp_attention under SGLang {era.name}", "use SGLang 0.5.14 or newer, or no dp attention")
-    if deployment.num_draft_tokens not in (None, facts.block_size):
+    # a tree (DDTREE) may hold more tokens than one block
+    if deployment.algorithm == "DFLASH" and deployment.num_draft_tokens not in (None, facts.block_size):
         raise InputError(
             asked,
             f"speculative_num_draft_tokens {deployment.num_draft_tokens} where the draft's block_size is {facts.block_size}",

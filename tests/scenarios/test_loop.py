@@ -44,6 +44,20 @@ WRONG = {
     "relative model path": ({"sglang_model": "models/k26"}, ["models/k26", "absolute path"]),
     "a flag the role owns": ({"sglang_extra_args": {"context-length": 5}}, ["context-length", "variable of its own"]),
     "no requests": ({"sglang_concurrent_requests": 0}, ["sglang_concurrent_requests", "above 0"]),
+    "somebody else's unit": ({"sglang_instance": "ssh"}, ["/etc/systemd/system/ssh.service", "does not start SGLang"]),
+    # all that preflight finds comes in one message
+    "many at once": (
+        {
+            "sglang_instance": "abc\n", "sglang_root": "/opt/my sglang", "sglang_state_dir": "state", "sglang_user": "no such user!",
+            "sglang_context_length": True, "sglang_concurrent_requests": "inf", "sglang_mem_fraction_static": "0.92591",
+            "sglang_weights_gib": -1, "sglang_gate_timeout": 0, "sglang_max_running_requests": -1,
+            "sglang_environment": "A=1", "sglang_environment_files": ["x.env"],
+            "sglang_extra_args": {"x\nExecStartPre": "/bin/true", "context_length": 5, "tp": 4},
+        },
+        ["sglang_instance", "sglang_root", "sglang_state_dir", "sglang_user", "sglang_context_length: found true", "asked for inf",
+         "at most 4 decimals", "sglang_weights_gib", "sglang_gate_timeout", "sglang_max_running_requests", "sglang_environment: found",
+         "x.env", "ExecStartPre", "context_length", "sets --tp-size"],
+    ),
 }
 
 
@@ -154,7 +168,7 @@ def test_a_lost_rank_is_named_and_a_host_without_history_is_left_stopped(host: H
 def test_a_pool_that_stays_short_is_refused_rank_by_rank(host: Host, service: Values) -> None:
     run = host.play({**service, "sglang_mem_fraction_static": 0.92, "sglang_pool_target": 192406})
     assert run.code == 0, run.text
-    service["sglang_instance"] += "-b"
+    service |= {"sglang_instance": service["sglang_instance"] + "-b", "sglang_port": service["sglang_port"] + 500}
     short = host.play({**service, "sglang_mem_fraction_static": 0.9259, "sglang_weights_gib": 70.0, "sglang_environment": {
         **service["sglang_environment"], "STANDIN_WEIGHTS_GIB": "72.9"}})
     assert short.code == 2
@@ -226,3 +240,55 @@ def test_the_gate_judges_the_newest_start_not_an_older_one(host: Host, service: 
     run = host.play(gate, playbook=str(play))
     assert run.code == 2, run.text
     assert "rank TP7: 192,406 of 200,000 tokens, 7,594 short" in run.text
+
+
+def test_no_tag_makes_a_pass_without_the_gate(host: Host, service: Values) -> None:
+    before = host.state()
+    planned = host.play(service, "--tags", "sglang_plan")
+    assert planned.code == 2, planned.text
+    assert "200,000 tokens in the pool of every rank" in planned.text
+    assert "was not judged: the tags of this run leave the gate out" in planned.text
+    assert host.state() == before
+
+
+def test_what_is_quoted_badly_elsewhere_reaches_the_server_as_it_is(host: Host, service: Values) -> None:
+    name = service["sglang_instance"]
+    odd = "a \"b\" 'c' %h $HOME ${X} \\n ; `id` \u00e9\nend"
+    words = {"chat-template": odd, "json-model-override-args": {"a": "b $x"}, "log-requests-level": 0, "warmups": ""}
+    run = host.play({**with_environment(service, ODD=odd), "sglang_extra_args": words, "sglang_gpu_free_gib": 93.7274})
+    assert run.code == 0, run.text
+    process = f"/proc/$(systemctl show -P MainPID {name}.service)"
+    arguments = host.shell(f"tr '\\0' '\\036' < {process}/cmdline").split("\x1e")
+    assert arguments[arguments.index("--chat-template") + 1] == odd
+    assert json.loads(arguments[arguments.index("--json-model-override-args") + 1]) == {"a": "b $x"}
+    assert arguments[arguments.index("--log-requests-level") + 1] == "0"
+    assert "--warmups" not in arguments
+    assert f"ODD={odd}" in host.shell(f"tr '\\0' '\\036' < {process}/environ").split("\x1e")
+
+
+def test_a_unit_edited_by_hand_and_damaged_records_are_mended(host: Host, service: Values) -> None:
+    name = service["sglang_instance"]
+    assert host.play(service).code == 0
+    unit = f"/etc/systemd/system/{name}.service"
+    host.shell(
+        f"sed -i 's/--mem-fraction-static 0.9259/--mem-fraction-static 0.9200/' {unit}; systemctl daemon-reload;"
+        f"systemctl restart {name}.service; cd /var/lib/sglang/{name}; printf '[{{\"a\":' > boots.json; truncate -s 40 receipt.json"
+    )
+    run = host.play(service)
+    assert run.code == 0, run.text
+    assert "it is left out" in run.text
+    assert host.receipt(name)["tokens_per_rank"] == {f"TP{rank}": 200099 for rank in range(8)}
+    assert host.play(service).changed == 0
+
+
+def test_another_flag_gets_a_fraction_of_its_own_and_a_masked_unit_is_left_alone(host: Host, service: Values) -> None:
+    name = service["sglang_instance"]
+    assert host.play(service).code == 0
+    run = host.play({**service, "sglang_kv_cache_dtype": "fp8_e4m3"})
+    assert run.code == 0, run.text
+    # half the bytes a token: 35,136 + 1,536 x 2 x 0.5 + the draft's share; 0.9259 would hold twice what is asked
+    assert host.receipt(name)["mem_fraction_static"] < 0.86
+    host.shell(f"systemctl stop {name}.service; mv /etc/systemd/system/{name}.service /root/; systemctl mask {name}.service")
+    masked = host.play(service)
+    assert masked.code == 2
+    assert f"systemctl unmask {name}.service" in masked.text
