@@ -75,11 +75,14 @@ class Anchor:
     tokens: int
 
 
-def read_boots(observed: Sequence[Mapping[str, Any]]) -> list[Boot]:
-    """Starts, newest first: by ``started_at`` where all have one, else the last of the list is the newest."""
+def read_boots(observed: Sequence[Mapping[str, Any]], auto_kv_bytes: Optional[int] = None) -> list[Boot]:
+    """Starts, newest first: by ``started_at`` where all have one, else the last of the list is the newest.
+
+    ``auto_kv_bytes``: bytes of a KV element where a start says ``auto``, if that is known.
+    """
     stamps = [str(entry.get("started_at") or "") for entry in observed]
     order = sorted(range(len(observed)), key=lambda i: (stamps[i] if all(stamps) else "", i), reverse=True)
-    return [_read(observed[i]) for i in order]
+    return [_read(observed[i], auto_kv_bytes) for i in order]
 
 
 def matching(boots: Iterable[Boot], wanted: Mapping[str, Any]) -> tuple[list[Boot], list[str]]:
@@ -131,13 +134,13 @@ def _text(fact: Any) -> str:
 _ELEMENT = {"bfloat16": 2, "float16": 2, "bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1, "float8_e4m3fn": 1, "float8_e5m2": 1}
 
 
-def _read(entry: Mapping[str, Any]) -> Boot:
+def _read(entry: Mapping[str, Any], auto_kv_bytes: Optional[int]) -> Boot:
     args = _mapping(entry.get("server_args"))
     listed = entry.get("ranks")
     ranks = [rank for rank in listed if isinstance(rank, Mapping)] if isinstance(listed, list) else []
     failure = _mapping(entry.get("failure"))
     return Boot(
-        facts=_facts(entry, args, ranks),
+        facts=_facts(entry, args, ranks, auto_kv_bytes),
         fraction=_share(args.get("mem_fraction_static")),
         tokens=_tokens(entry, ranks),
         before_gib=_lowest(ranks, "avail_before_weights_gib") or None,
@@ -157,14 +160,16 @@ def _read(entry: Mapping[str, Any]) -> Boot:
     )
 
 
-def _facts(entry: Mapping[str, Any], args: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _facts(
+    entry: Mapping[str, Any], args: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]], auto_kv_bytes: Optional[int]
+) -> dict[str, Any]:
     facts: dict[str, Any] = {key: _count(args.get(key)) for key in ("tp_size", "pp_size", "dp_size", "ep_size", "page_size")}
     facts["sglang_version"] = version_fact(entry.get("sglang_version"))
     facts["model"] = path_fact(_string(args.get("model_path")))
     facts["draft_model"] = path_fact(_string(args.get("speculative_draft_model_path")))
     if "speculative_algorithm" in args:
         facts["speculative_algorithm"] = algorithm_fact(_string(args["speculative_algorithm"]))
-    facts["kv_cache_dtype"] = _kv_bytes(args, ranks)
+    facts["kv_cache_dtype"] = _kv_bytes(args, ranks) or (auto_kv_bytes if args.get("kv_cache_dtype") == "auto" else None)
     return facts
 
 

@@ -104,7 +104,7 @@ def find_memory(
     """Memory of the best evidence there is; raises InputError where there is too little of it."""
     case = _Case(version, era, target, draft, deployment, context_length, sources)
     case.pool(era)
-    starts, notes = matching(read_boots(sources.observed), _wanted(case))
+    starts, notes = matching(read_boots(sources.observed, element_bytes("auto", era, target)), _wanted(case))
     anchors = [anchor for anchor in (boot.anchor() for boot in starts) if anchor is not None]
     if anchors:
         memory = _from_anchors(case, anchors)

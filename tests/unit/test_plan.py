@@ -220,6 +220,13 @@ def test_starts_of_this_server_count(change: dict[str, Any]) -> None:
     assert (found.basis, found.mem_fraction_static) == ("observed", 0.9259)
 
 
+def test_a_start_with_the_type_of_the_model_does_not_count_for_fp8() -> None:
+    other = boot(0.92, 192406, server_args={"kv_cache_dtype": "auto"})
+    found = plan([other], **{**ESTIMATE, "kv_cache_dtype": "fp8_e4m3"})
+    assert found.basis == "estimated"
+    assert "kv_cache_dtype is 2" in text(found)
+
+
 def test_a_pool_cut_by_its_cap_says_nothing_about_the_line() -> None:
     capped = boot(0.95, 100000, server_args={"max_total_tokens": 100000})
     assert plan([capped], **ESTIMATE).basis == "estimated"
