@@ -96,6 +96,13 @@ def test_first_run_reaches_the_target_in_one_start_and_the_second_changes_nothin
     assert (receipt["predicted_tokens"], receipt["prediction_error_tokens"]) == (200099, 0)
     assert host.starts(name) == 1
 
+    accepted = json.loads(host.shell(f"cat /var/lib/sglang/{name}/accepted.json"))
+    assert accepted["receipt"] == receipt
+    files = {"unit": f"/etc/systemd/system/{name}.service", "environment": f"/etc/sglang/{name}.env"}
+    assert {key: accepted[key].strip() for key in files} == {key: host.read(path) for key, path in files.items()}
+    sizes = {key: int(host.shell(f"stat -c %s {path}")) for key, path in files.items()}
+    assert {key: len(accepted[key].encode()) for key in files} == sizes
+
     invocation, state = host.invocation(name), host.state()
     again = host.play(service)
     assert again.code == 0, again.text
@@ -162,7 +169,7 @@ def test_a_lost_rank_is_named_and_a_host_without_history_is_left_stopped(host: H
     assert "TP5" in run.text, run.text
     assert "left stopped" in run.text
     assert host.shell(f"systemctl is-active {name}.service", check=False) == "inactive"
-    assert host.shell(f"ls /var/lib/sglang/{name}") == "accepted\nboots.json"
+    assert host.shell(f"ls /var/lib/sglang/{name}") == "boots.json"
 
 
 def test_a_pool_that_stays_short_is_refused_rank_by_rank(host: Host, service: Values) -> None:
