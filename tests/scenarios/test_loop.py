@@ -205,6 +205,16 @@ def test_a_full_disk_leaves_no_half_environment(host: Host, service: Values) -> 
     assert host.shell(f"ls /etc/systemd/system/{service['sglang_instance']}.service", check=False) == ""
 
 
+def test_a_release_that_does_not_exist_leaves_the_host_as_it_was(host: Host, service: Values) -> None:
+    run = host.play({**service, "sglang_version": "0.5.99", "sglang_root": "/opt/none"})
+    assert run.code == 2
+    for word in ("0.5.99", "sglang==0.5.99", "the service is untouched"):
+        assert word in run.text, run.text
+    name = service["sglang_instance"]
+    paths = f"/opt/none /etc/sglang/{name}.env /etc/systemd/system/{name}.service /var/lib/sglang/{name}"
+    assert host.shell(f"ls -d {paths} 2>/dev/null", check=False) == ""
+
+
 def test_an_install_killed_half_way_is_replaced(host: Host, service: Values) -> None:
     fresh = {**service, "sglang_root": "/opt/killed", "sglang_requirements": []}
     with subprocess.Popen(host.command(fresh), env=host.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as play:
