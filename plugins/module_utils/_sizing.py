@@ -100,11 +100,6 @@ class Pool:
         """Bytes of budget for one token that requests can use."""
         return self.charged / self.split / self.rows
 
-    @property
-    def stored_bytes(self) -> float:
-        """Bytes that target and draft really allocate for one token that requests can use."""
-        return (self.target_bytes + self.draft_bytes) / self.rows
-
     def stored_gib(self, tokens: int) -> float:
         """GiB of both pools, with the one padding page that SGLang adds to each."""
         return (tokens / self.rows + self.page) * (self.target_bytes + self.draft_bytes) / GIB

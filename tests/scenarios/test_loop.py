@@ -309,3 +309,27 @@ def test_another_flag_gets_a_fraction_of_its_own_and_a_masked_unit_is_left_alone
     masked = host.play(service)
     assert masked.code == 2
     assert f"systemctl unmask {name}.service" in masked.text
+
+
+def test_two_instances_in_one_play_know_nothing_of_each_other(host: Host, service: Values) -> None:
+    first, second = service["sglang_instance"], service["sglang_instance"] + "-b"
+    common = {key: value for key, value in service.items() if key not in ("sglang_instance", "sglang_port")}
+    port = service["sglang_port"]
+    # the first is estimated wrong and corrected, so it leaves all that a run can leave
+    instances = (
+        {"sglang_instance": first, "sglang_port": port, "sglang_weights_gib": 70.0, "sglang_context_length": 200000},
+        {"sglang_instance": second, "sglang_port": port + 500, "sglang_context_length": 100000},
+    )
+    settings = {"sglang_version": "0.5.12.post1", "sglang_tp_size": 8, "sglang_speculative_algorithm": "DFLASH", **common}
+    roles = [{"role": "inferops.sglang.sglang", "vars": {**settings, **instance}} for instance in instances]
+    gate = {"name": "inferops.sglang.sglang", "tasks_from": "gate"}
+    asks_first = {"ansible.builtin.include_role": gate, "vars": {**settings, **instances[0]}}
+    play = host.inventory.parent / "two.yml"
+    play.write_text(json.dumps([{"hosts": "sglang", "gather_facts": False, "roles": roles, "post_tasks": [asks_first]}]), encoding="utf-8")
+    run = host.play({}, playbook=str(play))
+    assert run.code == 0, run.text
+    assert run.text.count("ACCEPTED, 200,000 tokens") == 2
+    assert run.text.count("ACCEPTED, 100,000 tokens") == 1
+    kept = {name: json.loads(host.read(f"/var/lib/sglang/{name}/boots.json")) for name in (first, second)}
+    assert [boot["min_tokens"] for boot in kept[first]] == [166719, 200099]
+    assert [boot["invocation_id"] for boot in kept[second]] == [host.invocation(second)]
