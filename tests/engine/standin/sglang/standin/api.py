@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import threading
@@ -90,15 +91,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _reply(self, status: int, content: Any) -> None:
         plain = isinstance(content, str)
         data = content.encode() if plain else json.dumps(content).encode()
-        try:
+        # before the answer, as uvicorn does: who has the answer finds the line in the log
+        log.access(f"{self.client_address[0]}:{self.client_address[1]}", self.requestline, f"{status} {HTTPStatus(status).phrase}")
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.send_response_only(status)
             self.send_header("Content-Type", "text/plain; charset=utf-8" if plain else "application/json")
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
-        except (BrokenPipeError, ConnectionResetError):
-            return
-        log.access(f"{self.client_address[0]}:{self.client_address[1]}", self.requestline, f"{status} {HTTPStatus(status).phrase}")
 
 
 def _health(state: State, _body: Any) -> Answer:

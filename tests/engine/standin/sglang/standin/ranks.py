@@ -114,7 +114,7 @@ class _Worker:
                 "#running-req: 0, #queue-req: 0",
                 self.prefix,
             )
-            self._answer({"id": order["id"]})
+        self._answer({"id": order["id"]})
 
     def _answer(self, message: dict[str, Any]) -> None:
         self.answers.write(json.dumps(message) + "\n")
@@ -130,12 +130,14 @@ class Group:
         self._count = 0
 
     def prefill(self, tokens: int) -> None:
-        """Has the ranks compute one prompt; returns when rank 0 has answered, never if it does not."""
+        """Has the ranks compute one prompt; returns when all have answered, never if one does not: a step ends on all ranks at once."""
         with self._lock:
             self._count += 1
             for process in self.processes:
                 process.order({"id": self._count, "tokens": tokens})
-            self.processes[0].answers.readline()
+            for process in self.processes:
+                if not process.answers.readline():
+                    threading.Event().wait()
 
     def stop(self) -> None:
         for process in self.processes:
