@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
+from ansible_collections.inferops.sglang.plugins.module_utils._deployment import normalise_algorithm
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import parse_version
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import InputError
-from ansible_collections.inferops.sglang.plugins.module_utils._sizing import normalise_algorithm
 
 # what must not differ between a start and the plan, by the name the user knows it under
 COMPARED = (

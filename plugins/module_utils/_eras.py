@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import InputError, Release
+from ansible_collections.inferops.sglang.plugins.module_utils._config import InputError, Release
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,7 @@ class Era:
     page_columns: str = "never"
 
 
-_FIRST = Era(
-    "0.4.6-0.5.6", (0, 4, 6), speculative_head_room=True, extra_request_rows=1, multimodal_fraction=0.9
-)
+_FIRST = Era("0.4.6-0.5.6", (0, 4, 6), speculative_head_room=True, extra_request_rows=1, multimodal_fraction=0.9)
 
 _CHANGES: tuple[tuple[Release, dict[str, Any]], ...] = (
     ((0, 4, 9), {"swa_split": "layers", "extra_request_rows": 0, "multimodal_fraction": 1.0}),

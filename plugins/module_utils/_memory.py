@@ -22,15 +22,19 @@ from ansible_collections.inferops.sglang.plugins.module_utils._boots import (
     path_fact,
     read_boots,
 )
+from ansible_collections.inferops.sglang.plugins.module_utils._cells import (
+    element_bytes,
+)
 from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import Weights
+from ansible_collections.inferops.sglang.plugins.module_utils._deployment import (
+    Deployment,
+)
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import ERAS, Era, Version
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError
 from ansible_collections.inferops.sglang.plugins.module_utils._sizing import (
     GIB,
-    Deployment,
     Pool,
     build_pool,
-    element_bytes,
     free_at_sizing,
     request_table_gib,
 )

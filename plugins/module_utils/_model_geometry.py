@@ -13,15 +13,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Optional
 
-Config = Mapping[str, Any]
-Release = tuple[int, int, int]
+from ansible_collections.inferops.sglang.plugins.module_utils._architectures import ARCHITECTURES, UNSIZED
+from ansible_collections.inferops.sglang.plugins.module_utils._config import (
+    Config,
+    InputError,
+    Release,
+    is_int,
+    optional_count,
+    required_count,
+)
 
-
-class InputError(ValueError):
-    """Input that cannot be planned with; the text says what was asked, what was found, and what to do."""
-
-    def __init__(self, asked: str, found: str, advice: str) -> None:
-        super().__init__(f"asked for {asked}; found {found}; {advice}")
+__all__ = ["Draft", "Geometry", "InputError", "Release", "check_draft", "read_geometry"]
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def read_geometry(config: Config, what: str = "the model") -> Geometry:
     if not isinstance(config, Mapping):
         raise InputError(f"the configuration of {what}", f"{type(config).__name__}", "give the content of its config.json")
     name = _architecture_name(config, what)
-    row = _ARCHITECTURES.get(name)
+    row = ARCHITECTURES.get(name)
     if row is None:
         raise _refusal(name, what)
     text = _text_config(config)
@@ -78,12 +80,12 @@ def read_geometry(config: Config, what: str = "the model") -> Geometry:
     return Geometry(
         family=row.family,
         architecture=name,
-        layers=_positive(text, "num_hidden_layers", what),
-        query_heads=_positive(text, "num_attention_heads", what),
-        nextn_layers=_optional(text, "num_nextn_predict_layers") or 0,
-        hidden_size=_optional(text, "hidden_size"),
-        target_hidden_size=_optional(text, "target_hidden_size"),
-        vocab_size=_optional(text, "vocab_size"),
+        layers=required_count(text, "num_hidden_layers", what),
+        query_heads=required_count(text, "num_attention_heads", what),
+        nextn_layers=optional_count(text, "num_nextn_predict_layers") or 0,
+        hidden_size=optional_count(text, "hidden_size"),
+        target_hidden_size=optional_count(text, "target_hidden_size"),
+        vocab_size=optional_count(text, "vocab_size"),
         max_position=_max_position(text),
         multimodal="vision_config" in config or "audio_config" in config,
         fp8_kv_checkpoint=_fp8_kv(config) or _fp8_kv(text),
@@ -120,77 +122,8 @@ def check_draft(target: Geometry, draft: Geometry) -> None:
         )
 
 
-@dataclass(frozen=True)
-class _Row:
-    family: str
-    since: Release = (0, 4, 6)
-    is_draft: bool = False
-
-
-# SGLang takes no window from these classes: they are sized as full attention even where layer_types names one.
-_MHA = (
-    "ArceeForCausalLM", "BaichuanForCausalLM", "CohereForCausalLM", "Ernie4_5_ForCausalLM", "Ernie4_5_MoeForCausalLM",
-    "ExaoneForCausalLM", "GemmaForCausalLM", "Glm4ForCausalLM", "Glm4MoeForCausalLM", "Glm4vForConditionalGeneration",
-    "Glm4vMoeForConditionalGeneration", "GraniteForCausalLM", "GraniteMoeForCausalLM", "InternLM2ForCausalLM",
-    "InternLM3ForCausalLM", "LlamaForCausalLM", "MiMoForCausalLM", "MiniCPMForCausalLM",
-    "Mistral3ForConditionalGeneration", "MistralForCausalLM", "MixtralForCausalLM", "OlmoForCausalLM",
-    "OlmoeForCausalLM", "OrionForCausalLM", "Phi3ForCausalLM", "Qwen2ForCausalLM", "Qwen2MoeForCausalLM",
-    "Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM",
-    "Qwen3VLForConditionalGeneration", "Qwen3VLMoeForConditionalGeneration", "SolarForCausalLM", "StableLmForCausalLM",
-    "Starcoder2ForCausalLM",
-)
-_MHA_DRAFTS = (
-    "LlamaForCausalLMEagle", "LlamaForCausalLMEagle3", "MistralForCausalLMEagle", "Qwen2ForCausalLMEagle",
-)
-_MLA = (
-    "DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", "DeepseekV3ForCausalLMNextN", "KimiVLForConditionalGeneration",
-    "MiniCPM3ForCausalLM",
-)
-
-_ARCHITECTURES: dict[str, _Row] = {
-    **{name: _Row("mha") for name in (*_MHA, *_MHA_DRAFTS)},
-    **{name: _Row("mla") for name in _MLA},
-    "Glm4MoeLiteForCausalLM": _Row("mla", (0, 5, 9)),
-    "KimiK25ForConditionalGeneration": _Row("mla", (0, 5, 9)),
-    "Eagle3DeepseekV2ForCausalLM": _Row("mla", (0, 5, 11)),
-    "DeepseekV32ForCausalLM": _Row("dsa", (0, 5, 3)),
-    "GlmMoeDsaForCausalLM": _Row("dsa", (0, 5, 9)),
-    "GptOssForCausalLM": _Row("swa", (0, 5, 1)),
-    "DFlashDraftModel": _Row("mha", (0, 5, 11), is_draft=True),
-}
-
-# Beginnings of architecture names that have no closed form here, with what stands in its way.
-_UNSIZED = {
-    "Afmoe": "hybrid sliding-window attention",
-    "BailingMoe": "hybrid linear attention",
-    "Cohere2": "hybrid sliding-window attention",
-    "DeciLM": "KV heads that differ from layer to layer",
-    "DeepseekV4": "the compressed attention of DeepSeek-V4",
-    "Exaone4": "hybrid sliding-window attention",
-    "Falcon": "Mamba states beside the KV cache",
-    "Gemma2": "hybrid sliding-window attention",
-    "Gemma3": "hybrid sliding-window attention",
-    "Gemma4": "hybrid sliding-window attention",
-    "Glm5": "hybrid linear attention",
-    "GraniteMoeHybrid": "Mamba states beside the KV cache",
-    "Jet": "hybrid linear attention",
-    "KimiK3": "hybrid linear attention",
-    "KimiLinear": "hybrid linear attention",
-    "Lfm2": "convolution states beside the KV cache",
-    "Llama4": "hybrid chunked attention",
-    "LongcatFlash": "two attentions in one layer",
-    "MiMoV2": "hybrid sliding-window attention",
-    "MiniMax": "the attention of MiniMax",
-    "NemotronH": "Mamba states beside the KV cache",
-    "Olmo2": "hybrid sliding-window attention",
-    "Qwen3Next": "linear-attention states beside the KV cache",
-    "Qwen3_5": "linear-attention states beside the KV cache",
-    "Step3p5": "hybrid sliding-window attention",
-}
-
-
 def _refusal(name: str, what: str) -> InputError:
-    reason = next((text for start, text in _UNSIZED.items() if name.startswith(start)), "an attention that is not in the table")
+    reason = next((text for start, text in UNSIZED.items() if name.startswith(start)), "an attention that is not in the table")
     return InputError(
         f"the KV bytes per token of {what}",
         f"the architecture {name}: {reason}, for which this collection has no proven closed form",
@@ -225,34 +158,34 @@ def _read_mha(text: Config, what: str) -> dict[str, Any]:
             "an architecture with K and V heads whose configuration also has kv_lora_rank or index_topk",
             "check that config.json belongs to this checkpoint",
         )
-    heads = _positive(text, "num_attention_heads", what)
-    head_dim = _optional(text, "head_dim") or _positive(text, "hidden_size", what) // heads
+    heads = required_count(text, "num_attention_heads", what)
+    head_dim = optional_count(text, "head_dim") or required_count(text, "hidden_size", what) // heads
     return {
-        "kv_heads": _optional(text, "num_key_value_heads") or heads,
+        "kv_heads": optional_count(text, "num_key_value_heads") or heads,
         "head_dim": head_dim,
-        "v_head_dim": _optional(text, "v_head_dim") or head_dim,
+        "v_head_dim": optional_count(text, "v_head_dim") or head_dim,
     }
 
 
 def _read_mla(text: Config, what: str) -> dict[str, Any]:
-    return {"latent_dim": _positive(text, "kv_lora_rank", what), "rope_dim": _positive(text, "qk_rope_head_dim", what)}
+    return {"latent_dim": required_count(text, "kv_lora_rank", what), "rope_dim": required_count(text, "qk_rope_head_dim", what)}
 
 
 def _read_dsa(text: Config, what: str) -> dict[str, Any]:
     shared = [kind for kind in text.get("indexer_types") or [] if kind != "full"]
-    if shared or (_optional(text, "index_topk_freq") or 1) > 1:
+    if shared or (optional_count(text, "index_topk_freq") or 1) > 1:
         raise InputError(
             f"the KV bytes per token of {what}",
             f"sparse attention whose layers share an index ({len(shared)} layers without their own), sized differently from 0.5.18 on",
             "start it once with a low and once with a higher mem_fraction_static and draw the line through the two pools",
         )
-    return {**_read_mla(text, what), "index_head_dim": _positive(text, "index_head_dim", what)}
+    return {**_read_mla(text, what), "index_head_dim": required_count(text, "index_head_dim", what)}
 
 
 def _read_swa(text: Config, what: str) -> dict[str, Any]:
     kinds = text.get("layer_types") or []
     windowed = sum("sliding" in str(kind) for kind in kinds)
-    layers = _positive(text, "num_hidden_layers", what)
+    layers = required_count(text, "num_hidden_layers", what)
     if len(kinds) != layers or windowed in (0, layers):
         raise InputError(
             f"the KV bytes per token of {what}",
@@ -277,11 +210,11 @@ def _draft(text: Config, what: str) -> Draft:
     inner = text.get("dflash_config")
     inner = inner if isinstance(inner, Mapping) else {}
     layers = inner.get("target_layer_ids")
-    if layers is not None and not (isinstance(layers, list) and all(_is_int(layer) for layer in layers)):
+    if layers is not None and not (isinstance(layers, list) and all(is_int(layer) for layer in layers)):
         raise InputError(f"the tapped layers of {what}", f"target_layer_ids {layers!r}", "give the draft's config.json unaltered")
     return Draft(
-        block_size=_optional(text, "block_size") or _optional(inner, "block_size") or _DEFAULT_BLOCK_SIZE,
-        num_target_layers=_optional(text, "num_target_layers"),
+        block_size=optional_count(text, "block_size") or optional_count(inner, "block_size") or _DEFAULT_BLOCK_SIZE,
+        num_target_layers=optional_count(text, "num_target_layers"),
         target_layer_ids=tuple(layers or ()),
     )
 
@@ -291,7 +224,7 @@ _LENGTH_KEYS = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_l
 
 def _max_position(text: Config) -> Optional[int]:
     """Longest context SGLang derives (tokens): the first length key, times a rope factor that is not yet in it."""
-    length = next((value for value in (_optional(text, key) for key in _LENGTH_KEYS) if value), None)
+    length = next((value for value in (optional_count(text, key) for key in _LENGTH_KEYS) if value), None)
     rope = text.get("rope_scaling")
     if length is None or not isinstance(rope, Mapping):
         return length
@@ -314,19 +247,3 @@ def _fp8_kv(config: Config) -> bool:
     if quant.get("quant_algo") is None or not isinstance(scheme, Mapping):
         return False
     return bool(scheme.get("type") == "float" and scheme.get("num_bits") == 8)
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _optional(config: Config, key: str) -> Optional[int]:
-    value = config.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
-
-
-def _positive(config: Config, key: str, what: str) -> int:
-    value = _optional(config, key)
-    if value is None:
-        raise InputError(f"{key} of {what}", repr(config.get(key)), "give the config.json of a complete checkpoint")
-    return value

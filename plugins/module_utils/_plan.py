@@ -14,17 +14,21 @@ from dataclasses import dataclass, replace
 from typing import Any, Optional, Union
 
 from ansible_collections.inferops.sglang.plugins.module_utils._boots import Anchor, Boot
+from ansible_collections.inferops.sglang.plugins.module_utils._cells import (
+    element_bytes,
+)
+from ansible_collections.inferops.sglang.plugins.module_utils._deployment import (
+    SPECULATIVE_REQUESTS,
+    Deployment,
+)
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import Era, Version, dotted, era_of, parse_version
 from ansible_collections.inferops.sglang.plugins.module_utils._memory import Memory, Sources, find_memory
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError
 from ansible_collections.inferops.sglang.plugins.module_utils._sizing import (
     GIB,
-    SPECULATIVE_REQUESTS,
     STEPS,
-    Deployment,
     Pool,
     build_pool,
-    element_bytes,
     fraction_for,
     largest_fraction,
     lowest_fraction,
@@ -105,9 +109,7 @@ def make_plan(request: Request) -> Plan:
     _check(request)
     version = parse_version(request.version)
     era, era_notes = era_of(version)
-    memory = find_memory(
-        version, era, request.target, request.draft, request.deployment, _context(request), request.sources
-    )
+    memory = find_memory(version, era, request.target, request.draft, request.deployment, _context(request), request.sources)
     required = _required(request)
     situation = _situation(request, memory)
     solution = _answer(request, situation, required)

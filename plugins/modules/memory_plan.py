@@ -275,11 +275,11 @@ from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import
     read_checkpoint,
     weights_per_rank,
 )
+from ansible_collections.inferops.sglang.plugins.module_utils._deployment import Deployment, normalise_algorithm
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import era_of, parse_version
 from ansible_collections.inferops.sglang.plugins.module_utils._memory import LOG_ERROR_GIB, Sources
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError, read_geometry
 from ansible_collections.inferops.sglang.plugins.module_utils._plan import Request, make_plan
-from ansible_collections.inferops.sglang.plugins.module_utils._sizing import Deployment, normalise_algorithm
 
 ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
     "model": {"type": "path"},

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import Weights
+from ansible_collections.inferops.sglang.plugins.module_utils._deployment import Deployment
 from ansible_collections.inferops.sglang.plugins.module_utils._memory import Sources
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError, read_geometry
 from ansible_collections.inferops.sglang.plugins.module_utils._plan import Plan, Request, make_plan
-from ansible_collections.inferops.sglang.plugins.module_utils._sizing import Deployment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

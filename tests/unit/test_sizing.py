@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.inferops.sglang.plugins.module_utils._deployment import (
+    Deployment,
+)
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import ERAS, era_of, parse_version
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError, read_geometry
 from ansible_collections.inferops.sglang.plugins.module_utils._sizing import (
     GIB,
-    Deployment,
     Pool,
     build_pool,
     fraction_for,
