@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TREE = ROOT / ".cache" / "collections"
 sys.path.insert(0, str(TREE))
 
-from ansible_collections.inferops.sglang.plugins.modules import memory_plan  # noqa: E402
+from ansible_collections.inferops.sglang.plugins.module_utils._arguments import PLAN_OPTIONS, request_of  # noqa: E402
+from ansible_collections.inferops.sglang.plugins.module_utils._plan import make_plan  # noqa: E402
 
 CONFIGS = ROOT / "tests/unit/fixtures/configs"
 STARTS = [
@@ -37,11 +38,11 @@ ROUNDS = 200
 
 def cpu_ms(arguments: dict[str, object]) -> float:
     """Milliseconds of CPU for reading the configurations and planning."""
-    params = {name: spec.get("default") for name, spec in memory_plan.ARGUMENT_SPEC.items()}
+    params = {name: spec.get("default") for name, spec in PLAN_OPTIONS.items()}
     params.update(arguments)
     start = time.process_time()
     for _round in range(ROUNDS):
-        memory_plan.make_plan(memory_plan.request_of(params)).as_dict()
+        make_plan(request_of(params)).as_dict()
     return (time.process_time() - start) * 1000 / ROUNDS
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible.module_utils import basic
+from ansible_collections.inferops.sglang.plugins.module_utils import _arguments
 from ansible_collections.inferops.sglang.plugins.modules import memory_plan
 
 CONFIGS = Path(__file__).parent / "fixtures/configs"
@@ -187,6 +188,6 @@ def test_neither_model_nor_weights(run: Run) -> None:
 
 def test_documented_options_are_the_options() -> None:
     documented = yaml.safe_load(memory_plan.DOCUMENTATION)["options"]
-    assert sorted(documented) == sorted(memory_plan.ARGUMENT_SPEC)
+    assert sorted(documented) == sorted(_arguments.PLAN_OPTIONS)
     for name, option in documented.items():
-        assert option.get("default") == memory_plan.ARGUMENT_SPEC[name].get("default"), name
+        assert option.get("default") == _arguments.PLAN_OPTIONS[name].get("default"), name

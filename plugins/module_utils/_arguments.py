@@ -1,0 +1,180 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The arguments of a plan, for the module memory_plan and for the filters alike. Private to this collection.
+
+What is planned with is one table, in the form of Ansible's argument specifications; what it means is documented in the module.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any, Optional
+
+from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import (
+    Weights,
+    optional_config,
+    read_checkpoint,
+    weights_per_rank,
+)
+from ansible_collections.inferops.sglang.plugins.module_utils._deployment import Deployment, normalise_algorithm
+from ansible_collections.inferops.sglang.plugins.module_utils._memory import LOG_ERROR_GIB, Sources
+from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError, read_geometry
+from ansible_collections.inferops.sglang.plugins.module_utils._plan import Request
+
+PLAN_OPTIONS: dict[str, dict[str, Any]] = {
+    "model": {"type": "path"},
+    "model_config": {"type": "dict"},
+    "draft_model": {"type": "path"},
+    "draft_model_config": {"type": "dict"},
+    "sglang_version": {"type": "str", "required": True},
+    "speculative_algorithm": {
+        "type": "str",
+        "choices": ["", "DFLASH", "DDTREE", "EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM"],
+        "default": "",
+    },
+    "speculative_num_steps": {"type": "int"},
+    "speculative_eagle_topk": {"type": "int"},
+    "speculative_num_draft_tokens": {"type": "int", "no_log": False},
+    "tp_size": {"type": "int", "default": 1},
+    "pp_size": {"type": "int", "default": 1},
+    "dp_size": {"type": "int", "default": 1},
+    "ep_size": {"type": "int", "default": 1},
+    "dcp_size": {"type": "int", "default": 1},
+    "enable_dp_attention": {"type": "bool", "default": False},
+    "page_size": {"type": "int", "default": 1},
+    "kv_cache_dtype": {"type": "str", "default": "auto"},
+    "draft_kv_cache_dtype": {"type": "str"},
+    "context_length": {"type": "int"},
+    "concurrent_requests": {"type": "float", "default": 1},
+    "pool_target": {"type": "int"},
+    "mem_fraction_static": {"type": "float"},
+    "gpu_free_gib": {"type": "list", "elements": "float"},
+    "free_at_sizing_gib": {"type": "list", "elements": "float"},
+    "weights_gib": {"type": "float"},
+    "draft_weights_gib": {"type": "float"},
+    "observed": {"type": "list", "elements": "dict", "default": []},
+    "free_jitter_gib": {"type": "float", "default": 0.0},
+    "min_headroom_gib": {"type": "float", "default": 5.0},
+    "max_running_requests": {"type": "int"},
+    "max_total_tokens": {"type": "int", "no_log": False},
+    "chunked_prefill_size": {"type": "int"},
+    "swa_full_tokens_ratio": {"type": "float", "default": 0.8, "no_log": False},
+    "mm_feature_transport": {"type": "str", "choices": ["cpu", "cuda_ipc", "cuda_vmm"], "default": "cpu"},
+}
+
+# of each of these one is needed, and of each of those no two go together
+NEEDED_OPTIONS = [("model", "model_config"), ("context_length", "pool_target", "mem_fraction_static")]
+ALTERNATIVE_OPTIONS = [("model", "model_config"), ("draft_model", "draft_model_config")]
+
+
+def request_of(params: dict[str, Any]) -> Request:
+    """Arguments, every option of PLAN_OPTIONS present, as a request; raises InputError."""
+    target = _geometry(params["model"], params["model_config"], "the model")
+    algorithm = normalise_algorithm(params["speculative_algorithm"])
+    draft = _draft(params, target, algorithm)
+    deployment = Deployment(
+        algorithm=algorithm,
+        tp_size=params["tp_size"],
+        pp_size=params["pp_size"],
+        dp_size=params["dp_size"],
+        ep_size=params["ep_size"],
+        dcp_size=params["dcp_size"],
+        dp_attention=params["enable_dp_attention"],
+        page_size=params["page_size"],
+        kv_cache_dtype=params["kv_cache_dtype"],
+        draft_kv_cache_dtype=params["draft_kv_cache_dtype"],
+        context_length=params["context_length"],
+        max_running_requests=params["max_running_requests"],
+        max_total_tokens=params["max_total_tokens"],
+        num_steps=params["speculative_num_steps"],
+        topk=params["speculative_eagle_topk"],
+        num_draft_tokens=params["speculative_num_draft_tokens"],
+        swa_full_tokens_ratio=params["swa_full_tokens_ratio"],
+        mm_feature_transport=params["mm_feature_transport"],
+    )
+    return Request(
+        version=params["sglang_version"],
+        target=target,
+        draft=draft,
+        deployment=deployment,
+        sources=_sources(params, deployment),
+        context_length=params["context_length"],
+        concurrent_requests=params["concurrent_requests"],
+        pool_target=params["pool_target"],
+        mem_fraction_static=params["mem_fraction_static"],
+        min_headroom_gib=params["min_headroom_gib"],
+        chunked_prefill_size=params["chunked_prefill_size"],
+    )
+
+
+def _sources(params: dict[str, Any], deployment: Deployment) -> Sources:
+    def weights() -> Weights:
+        found = _weights(params["weights_gib"], params["model"], deployment)
+        if found is None:
+            raise InputError(
+                "the memory left by the weights",
+                "neither free_at_sizing_gib nor weights_gib nor the directory of the model",
+                "give one of them, or an observed start",
+            )
+        return found
+
+    return Sources(
+        gpu_free_gib=_smallest(params["gpu_free_gib"]),
+        free_at_sizing_gib=_smallest(params["free_at_sizing_gib"]),
+        weights=weights,
+        draft_weights=lambda: _weights(params["draft_weights_gib"], params["draft_model"], deployment),
+        observed=params["observed"],
+        model=params["model"],
+        draft_model=params["draft_model"],
+        free_jitter_gib=params["free_jitter_gib"],
+    )
+
+
+def _weights(given: Optional[float], path: Optional[str], deployment: Deployment) -> Optional[Weights]:
+    if given is not None:
+        if not 0 < given < math.inf:
+            raise InputError("weights_gib and draft_weights_gib", f"{given:g}", "give a number greater than 0, or leave it out")
+        return Weights(given, LOG_ERROR_GIB)
+    if path is None:
+        return None
+    checkpoint = read_checkpoint(_split(path)[0])
+    return weights_per_rank(checkpoint, deployment.tp_size, deployment.pp_size, deployment.attention_ranks)
+
+
+def _draft(params: dict[str, Any], target: Geometry, algorithm: str) -> Optional[Geometry]:
+    """The draft that is given, or the target's own next-token layers."""
+    if params["draft_model"] is not None or params["draft_model_config"] is not None:
+        return _geometry(params["draft_model"], params["draft_model_config"], "the draft model")
+    return target if algorithm == "EAGLE" and target.nextn_layers else None
+
+
+def _geometry(path: Optional[str], config: Optional[dict[str, Any]], what: str) -> Geometry:
+    return read_geometry(config if path is None else _config(path), what)
+
+
+def _config(path: str) -> dict[str, Any]:
+    """config.json with the quantisation that ModelOpt keeps in a file of its own."""
+    directory, name = _split(path)
+    config = optional_config(directory, name)
+    if config is None:
+        raise InputError(
+            f"the model {path}", f"no {os.path.join(directory, name)} on this host", "give the directory of the model, or fetch it first"
+        )
+    quantisation = optional_config(directory, "hf_quant_config.json")
+    if quantisation is not None:
+        config.setdefault("quantization_config", quantisation)
+    return config
+
+
+def _split(path: str) -> tuple[str, str]:
+    """Directory and file name of a configuration given as either."""
+    if path.endswith(".json"):
+        return os.path.dirname(path) or ".", os.path.basename(path)
+    return path, "config.json"
+
+
+def _smallest(figures: Optional[list[float]]) -> Optional[float]:
+    """The figure that decides; one that is no number is handed on, to be refused."""
+    return min(figures, key=lambda figure: (not math.isnan(figure), figure)) if figures else None
