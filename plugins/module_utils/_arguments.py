@@ -61,6 +61,9 @@ PLAN_OPTIONS: dict[str, dict[str, Any]] = {
     "max_total_tokens": {"type": "int", "no_log": False},
     "chunked_prefill_size": {"type": "int"},
     "swa_full_tokens_ratio": {"type": "float", "default": 0.8, "no_log": False},
+    "disable_hybrid_swa_memory": {"type": "bool", "default": False},
+    "disable_radix_cache": {"type": "bool", "default": False},
+    "disable_overlap_schedule": {"type": "bool", "default": False},
     "mm_feature_transport": {"type": "str", "choices": ["cpu", "cuda_ipc", "cuda_vmm"], "default": "cpu"},
 }
 
@@ -92,6 +95,10 @@ def request_of(params: dict[str, Any]) -> Request:
         topk=params["speculative_eagle_topk"],
         num_draft_tokens=params["speculative_num_draft_tokens"],
         swa_full_tokens_ratio=params["swa_full_tokens_ratio"],
+        disable_hybrid_swa_memory=params["disable_hybrid_swa_memory"],
+        disable_radix_cache=params["disable_radix_cache"],
+        disable_overlap_schedule=params["disable_overlap_schedule"],
+        chunked_prefill_size=params["chunked_prefill_size"],
         mm_feature_transport=params["mm_feature_transport"],
     )
     return Request(

@@ -35,7 +35,13 @@ class Deployment:
     topk: Optional[int] = None
     num_draft_tokens: Optional[int] = None
     swa_full_tokens_ratio: float = 0.8
+    disable_hybrid_swa_memory: bool = False
+    disable_radix_cache: bool = False
+    disable_overlap_schedule: bool = False
+    chunked_prefill_size: Optional[int] = None
     mm_feature_transport: str = "cpu"
+    cuda_graph_max_bs: Optional[int] = None
+    disable_cuda_graph: bool = False
 
     @property
     def attention_ranks(self) -> int:

@@ -154,6 +154,22 @@ options:
     description: SGLang's C(--swa-full-tokens-ratio), for sliding-window models.
     type: float
     default: 0.8
+  disable_hybrid_swa_memory:
+    description:
+      - SGLang's C(--disable-hybrid-swa-memory) - every layer of a sliding-window model keeps every token.
+      - Set it too where SGLang does so by itself - with C(--enable-hierarchical-cache) for MiMo-V2 and Step-3.5, and for gpt-oss
+        with the attention backend C(trtllm_mha) under 0.5.8 and 0.5.9 (the default there on Blackwell cards).
+    type: bool
+    default: false
+  disable_radix_cache:
+    description:
+      - SGLang's C(--disable-radix-cache). From 0.5.14 on it makes O(max_running_requests) decide the pool of the sliding-window layers.
+    type: bool
+    default: false
+  disable_overlap_schedule:
+    description: SGLang's C(--disable-overlap-schedule).
+    type: bool
+    default: false
   mm_feature_transport:
     description: SGLang's C(--mm-feature-transport); on the GPU it reserves 1 GiB of a multimodal model's budget from 0.5.18 on.
     type: str
