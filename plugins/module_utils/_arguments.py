@@ -65,6 +65,8 @@ PLAN_OPTIONS: dict[str, dict[str, Any]] = {
     "disable_radix_cache": {"type": "bool", "default": False},
     "disable_overlap_schedule": {"type": "bool", "default": False},
     "mm_feature_transport": {"type": "str", "choices": ["cpu", "cuda_ipc", "cuda_vmm"], "default": "cpu"},
+    "cuda_graph_max_bs": {"type": "int"},
+    "disable_cuda_graph": {"type": "bool", "default": False},
 }
 
 # of each of these one is needed, and of each of those no two go together
@@ -100,6 +102,8 @@ def request_of(params: dict[str, Any]) -> Request:
         disable_overlap_schedule=params["disable_overlap_schedule"],
         chunked_prefill_size=params["chunked_prefill_size"],
         mm_feature_transport=params["mm_feature_transport"],
+        cuda_graph_max_bs=params["cuda_graph_max_bs"],
+        disable_cuda_graph=params["disable_cuda_graph"],
     )
     return Request(
         version=params["sglang_version"],
@@ -158,7 +162,7 @@ def _draft(params: dict[str, Any], target: Geometry, algorithm: str) -> Optional
 
 
 def _geometry(path: Optional[str], config: Optional[dict[str, Any]], what: str) -> Geometry:
-    return read_geometry(config if path is None else _config(path), what)
+    return read_geometry(_config(path) if path is not None else config or {}, what)
 
 
 def _config(path: str) -> dict[str, Any]:

@@ -24,6 +24,11 @@ from ansible_collections.inferops.sglang.plugins.module_utils._deployment import
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import Era, Version, dotted, era_of, parse_version
 from ansible_collections.inferops.sglang.plugins.module_utils._memory import Memory, Sources, find_memory
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError
+from ansible_collections.inferops.sglang.plugins.module_utils._requests import (
+    graph_batch_sizes,
+    recommended_requests,
+    verified_tokens,
+)
 from ansible_collections.inferops.sglang.plugins.module_utils._sizing import (
     GIB,
     STEPS,
@@ -32,6 +37,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._sizing import (
     fraction_for,
     largest_fraction,
     lowest_fraction,
+    max_requests,
     pool_tokens,
     request_table_gib,
     required_tokens,
@@ -95,12 +101,19 @@ class Plan:
     alternatives: tuple[Alternative, ...]
     lower_bound: float
     upper_bound: Optional[float]
+    # the second lever: what requests cost outside the pool
+    running_requests: int
+    req_to_token_gib: float
+    graph_batch_sizes: Optional[tuple[int, ...]]
+    graph_tokens_per_request: Optional[int]
+    recommended_max_running_requests: Optional[int]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data in the form the module returns."""
         plain = dict(self.__dict__)
         plain["reasons"] = list(self.reasons)
         plain["alternatives"] = [dict(other.__dict__) for other in self.alternatives]
+        plain["graph_batch_sizes"] = None if self.graph_batch_sizes is None else list(self.graph_batch_sizes)
         return plain
 
 
@@ -113,12 +126,15 @@ def make_plan(request: Request) -> Plan:
     required = _required(request)
     situation = _situation(request, memory)
     solution = _answer(request, situation, required)
+    asked = _running(request, version, memory, situation, solution, request.deployment)
+    advised = _advised(request, version, memory, situation, solution)
     reasons = [
         *era_notes,
         *_build_notes(request, version),
         *memory.reasons,
         *_pool_notes(request, memory, required),
         *solution.reasons,
+        *_request_notes(solution, situation, asked, advised),
     ]
     return Plan(
         mem_fraction_static=solution.fraction,
@@ -135,6 +151,11 @@ def make_plan(request: Request) -> Plan:
         alternatives=tuple(_alternatives(request, memory, situation, solution, required)),
         lower_bound=situation.lower_bound,
         upper_bound=situation.upper_bound,
+        running_requests=asked.requests,
+        req_to_token_gib=round(asked.table_gib, 3),
+        graph_batch_sizes=asked.batch_sizes,
+        graph_tokens_per_request=asked.tokens_each,
+        recommended_max_running_requests=advised.flag if advised else None,
     )
 
 
@@ -474,6 +495,85 @@ def _most_tokens(situation: _Situation) -> int:
     """The largest pool that leaves the wanted headroom; 0 where none does."""
     upper = situation.upper_bound
     return 0 if upper is None else situation.tokens(upper) - situation.margin
+
+
+# --- what requests cost ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Running:
+    """So many requests in one worker: what they take outside the pool, and the pool that this number leaves."""
+
+    # as max_running_requests gives it, for all workers together; None for SGLang's default
+    flag: Optional[int]
+    requests: int
+    table_gib: float
+    batch_sizes: Optional[tuple[int, ...]]
+    tokens_each: Optional[int]
+    pool_tokens: int
+
+
+def _running(
+    request: Request, version: Version, memory: Memory, situation: _Situation, solution: _Solution, deployment: Deployment
+) -> _Running:
+    era = memory.pool.era
+    pool = build_pool(era, request.target, request.draft, deployment)
+    fraction = solution.fraction or (STEPS - 1) / STEPS
+    tokens = pool_tokens(pool, situation.before_gib, situation.at_sizing_gib, fraction)
+    requests = max_requests(pool, deployment, situation.context_length, solution.tokens)
+    # a start may have shown that the build follows other rules than its version says
+    release = version.release if era.since <= version.release else era.since
+    return _Running(
+        flag=deployment.max_running_requests,
+        requests=requests,
+        table_gib=request_table_gib(pool, deployment, situation.context_length, solution.tokens),
+        batch_sizes=graph_batch_sizes(release, deployment, situation.before_gib, requests),
+        tokens_each=verified_tokens(deployment, request.draft),
+        pool_tokens=tokens,
+    )
+
+
+def _advised(request: Request, version: Version, memory: Memory, situation: _Situation, solution: _Solution) -> Optional[_Running]:
+    """The number of requests that the pool holds at the full context."""
+    deployment = request.deployment
+    requests = recommended_requests(solution.tokens, situation.context_length, request.concurrent_requests, deployment.dp_size)
+    if requests is None:
+        return None
+    fewer = replace(deployment, max_running_requests=requests)
+    return _running(request, version, memory, situation, solution, fewer)
+
+
+def _request_notes(solution: _Solution, situation: _Situation, asked: _Running, advised: Optional[_Running]) -> list[str]:
+    """What the number of requests costs, whether it changes the pool, and what the pool holds."""
+    if advised is None:
+        return []
+    enters = advised.pool_tokens != asked.pool_tokens
+    first = "Running requests are charged to the pool here, and" if enters else "Running requests never enter the pool:"
+    cost = f"{first} out of what the fraction leaves free come {_cost_text(asked)}."
+    if advised.requests >= asked.requests:
+        return [cost]
+    held = f"{solution.tokens:,} tokens hold {_requests_text(solution.tokens // situation.context_length)} of {situation.context_length:,}"
+    change = f"max_running_requests={advised.flag} frees {asked.table_gib - advised.table_gib:.2f} GiB of the table"
+    graphs = f" and the graphs above batch {advised.batch_sizes[-1]}" if _fewer_graphs(asked, advised) and advised.batch_sizes else ""
+    return [cost, f"{held}: {change}{graphs}; more at once run only while they are shorter."]
+
+
+def _cost_text(running: _Running) -> str:
+    table = f"the table for {running.requests:,} of them ({running.table_gib:.2f} GiB)"
+    if running.batch_sizes is None:
+        return f"{table} and the CUDA graphs"
+    if not running.batch_sizes:
+        return table
+    each = f" x {running.tokens_each} tokens" if running.tokens_each not in (None, 1) else ""
+    return f"{table} and the CUDA graphs of {len(running.batch_sizes)} batch sizes up to {running.batch_sizes[-1]}{each}"
+
+
+def _fewer_graphs(asked: _Running, advised: _Running) -> bool:
+    return asked.batch_sizes is not None and asked.batch_sizes != advised.batch_sizes
+
+
+def _requests_text(count: int) -> str:
+    return "one request" if count == 1 else f"{count:,} requests"
 
 
 # --- what to say about it ----------------------------------------------------------------------------------------------------

@@ -175,6 +175,14 @@ options:
     type: str
     choices: [cpu, cuda_ipc, cuda_vmm]
     default: cpu
+  cuda_graph_max_bs:
+    description:
+      - SGLang's C(--cuda-graph-max-bs), the largest batch that CUDA graphs are captured for; by default what SGLang takes for the card.
+    type: int
+  disable_cuda_graph:
+    description: SGLang's C(--disable-cuda-graph); also for devices without CUDA graphs.
+    type: bool
+    default: false
 notes:
   - "Models: multi-head and grouped-query attention, MLA (DeepSeek V2/V3, Kimi K2), sparse attention (DeepSeek V3.2, GLM-5), gpt-oss;
     drafts of DFLASH, EAGLE and MTP type. Others are refused by name."
@@ -265,6 +273,30 @@ plan:
     upper_bound:
       description: The largest fraction that leaves O(min_headroom_gib); none where no fraction does.
       type: float
+    running_requests:
+      description: Requests that each data-parallel worker makes room for, by O(max_running_requests) or by SGLang's default.
+      type: int
+    req_to_token_gib:
+      description: What the table of their tokens takes. It is allocated outside the pool and counted in RV(plan.headroom_gib).
+      type: float
+    graph_batch_sizes:
+      description:
+        - Batch sizes that CUDA graphs are captured for, smallest first; empty with O(disable_cuda_graph). What the graphs take comes
+          out of RV(plan.headroom_gib), and how much that is only a start shows.
+        - None where they are not known, that is before SGLang 0.5.3, with O(enable_dp_attention), and where RV(plan) does not tell which
+          of SGLang's size classes the card is in. The card is taken to have been free before SGLang came.
+      type: list
+      elements: int
+    graph_tokens_per_request:
+      description: Tokens that these graphs compute for each request, more than 1 with speculative decoding; none where SGLang chooses.
+      type: int
+    recommended_max_running_requests:
+      description:
+        - How many requests of the full context the pool holds. That is RV(plan.predicted_tokens) divided by O(context_length) and
+          rounded down, at least O(concurrent_requests) rounded up and at least 1, times O(dp_size); none where there is no pool.
+        - A larger O(max_running_requests) does not make the pool smaller, save where RV(plan.reasons) say so. It costs
+          RV(plan.req_to_token_gib) and graphs, and serves more requests at once as long as they are shorter.
+      type: int
   sample:
     mem_fraction_static: 0.9259
     required_tokens: 200000
@@ -278,6 +310,11 @@ plan:
     verdict: fits
     lower_bound: 0.7725
     upper_bound: 0.9334
+    running_requests: 8
+    req_to_token_gib: 0.007
+    graph_batch_sizes: [1, 2, 3, 4, 5, 6, 7, 8]
+    graph_tokens_per_request: 8
+    recommended_max_running_requests: 1
 """
 
 from ansible.module_utils.basic import AnsibleModule
