@@ -140,7 +140,7 @@ def make_plan(request: Request) -> Plan:
         mem_fraction_static=solution.fraction,
         required_tokens=required,
         predicted_tokens=solution.tokens,
-        bytes_per_token=_bytes_per_token(memory.pool),
+        bytes_per_token=_plain_bytes(memory.pool),
         headroom_gib=round(solution.headroom, 2),
         tokens_per_hundredth=round(memory.before_gib * memory.pool.fraction_factor * GIB / memory.pool.effective_cell / 100),
         basis=memory.basis,
@@ -157,6 +157,12 @@ def make_plan(request: Request) -> Plan:
         graph_tokens_per_request=asked.tokens_each,
         recommended_max_running_requests=advised.flag if advised else None,
     )
+
+
+def bytes_per_token(request: Request) -> dict[str, Union[int, float]]:
+    """Bytes for one token and rank: ``target`` and ``draft`` as stored, ``charged`` to the budget; needs no memory figures."""
+    era, _notes = era_of(parse_version(request.version))
+    return _plain_bytes(build_pool(era, request.target, request.draft, request.deployment))
 
 
 # --- what is asked -------------------------------------------------------------------------------------------------------
@@ -652,7 +658,7 @@ def _difference_note(memory: Memory, earlier: Anchor, newest: Anchor) -> list[st
     return [f"{text}, and {elsewhere:.1f} GiB less went to other things{cause}."]
 
 
-def _bytes_per_token(pool: Pool) -> dict[str, Union[int, float]]:
+def _plain_bytes(pool: Pool) -> dict[str, Union[int, float]]:
     plain = {
         "target": pool.target_bytes / pool.rows,
         "draft": pool.draft_bytes / pool.rows,
