@@ -9,19 +9,15 @@ What is planned with is one table, in the form of Ansible's argument specificati
 from __future__ import annotations
 
 import math
-import os
 from typing import Any, Optional
 
-from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import (
-    Weights,
-    optional_config,
-    read_checkpoint,
-    weights_per_rank,
-)
+from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import Weights, model_config, model_directory, read_checkpoint
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import Deployment, normalise_algorithm
+from ansible_collections.inferops.sglang.plugins.module_utils._eras import parse_version
 from ansible_collections.inferops.sglang.plugins.module_utils._memory import LOG_ERROR_GIB, Sources
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError, read_geometry
 from ansible_collections.inferops.sglang.plugins.module_utils._plan import Request
+from ansible_collections.inferops.sglang.plugins.module_utils._weights import Layout, rank_weights
 
 PLAN_OPTIONS: dict[str, dict[str, Any]] = {
     "model": {"type": "path"},
@@ -121,8 +117,16 @@ def request_of(params: dict[str, Any]) -> Request:
 
 
 def _sources(params: dict[str, Any], deployment: Deployment) -> Sources:
+    layout = Layout(
+        tp_size=deployment.tp_size,
+        pp_size=deployment.pp_size,
+        ep_size=deployment.ep_size,
+        attention_ranks=deployment.attention_ranks,
+        release=parse_version(params["sglang_version"]).release,
+    )
+
     def weights() -> Weights:
-        found = _weights(params["weights_gib"], params["model"], deployment)
+        found = _weights(params["weights_gib"], params["model"], layout)
         if found is None:
             raise InputError(
                 "the memory left by the weights",
@@ -135,7 +139,7 @@ def _sources(params: dict[str, Any], deployment: Deployment) -> Sources:
         gpu_free_gib=_smallest(params["gpu_free_gib"]),
         free_at_sizing_gib=_smallest(params["free_at_sizing_gib"]),
         weights=weights,
-        draft_weights=lambda: _weights(params["draft_weights_gib"], params["draft_model"], deployment),
+        draft_weights=lambda: _weights(params["draft_weights_gib"], params["draft_model"], layout, is_draft=True),
         observed=params["observed"],
         model=params["model"],
         draft_model=params["draft_model"],
@@ -143,15 +147,14 @@ def _sources(params: dict[str, Any], deployment: Deployment) -> Sources:
     )
 
 
-def _weights(given: Optional[float], path: Optional[str], deployment: Deployment) -> Optional[Weights]:
+def _weights(given: Optional[float], path: Optional[str], layout: Layout, is_draft: bool = False) -> Optional[Weights]:
     if given is not None:
         if not 0 < given < math.inf:
             raise InputError("weights_gib and draft_weights_gib", f"{given:g}", "give a number greater than 0, or leave it out")
         return Weights(given, LOG_ERROR_GIB)
     if path is None:
         return None
-    checkpoint = read_checkpoint(_split(path)[0])
-    return weights_per_rank(checkpoint, deployment.tp_size, deployment.pp_size, deployment.attention_ranks)
+    return rank_weights(read_checkpoint(model_directory(path)), model_config(path), layout, is_draft)
 
 
 def _draft(params: dict[str, Any], target: Geometry, algorithm: str) -> Optional[Geometry]:
@@ -162,28 +165,7 @@ def _draft(params: dict[str, Any], target: Geometry, algorithm: str) -> Optional
 
 
 def _geometry(path: Optional[str], config: Optional[dict[str, Any]], what: str) -> Geometry:
-    return read_geometry(_config(path) if path is not None else config or {}, what)
-
-
-def _config(path: str) -> dict[str, Any]:
-    """config.json with the quantisation that ModelOpt keeps in a file of its own."""
-    directory, name = _split(path)
-    config = optional_config(directory, name)
-    if config is None:
-        raise InputError(
-            f"the model {path}", f"no {os.path.join(directory, name)} on this host", "give the directory of the model, or fetch it first"
-        )
-    quantisation = optional_config(directory, "hf_quant_config.json")
-    if quantisation is not None:
-        config.setdefault("quantization_config", quantisation)
-    return config
-
-
-def _split(path: str) -> tuple[str, str]:
-    """Directory and file name of a configuration given as either."""
-    if path.endswith(".json"):
-        return os.path.dirname(path) or ".", os.path.basename(path)
-    return path, "config.json"
+    return read_geometry(model_config(path) if path is not None else config or {}, what)
 
 
 def _smallest(figures: Optional[list[float]]) -> Optional[float]:

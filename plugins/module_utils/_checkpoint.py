@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, inferops.sglang contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Safetensors checkpoints by their index and headers alone: size, completeness, fingerprint, weight bytes per rank.
+"""Safetensors checkpoints by their index and headers alone: tensors, completeness, fingerprint.
 
 Private to this collection: may change at any time. No tensor is read, so a checkpoint of half a terabyte costs as much as
 its headers. A file starts with the length of its header (8 bytes, little endian) and the header itself (JSON).
@@ -13,27 +13,33 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Optional
+from typing import Any, BinaryIO, NamedTuple, Optional
 
-from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import InputError
+from ansible_collections.inferops.sglang.plugins.module_utils._config import InputError
 
 GIB = 1 << 30
 INDEX = "model.safetensors.index.json"
 # the format's own limit of a header
 _MAX_HEADER = 100_000_000
+_LFS_START = b"version "
+# what download tools call a file that they have not finished
+_UNFINISHED = (".incomplete", ".part", ".partial", ".tmp", ".crdownload", ".aria2")
+# where the hub's client keeps the unfinished files of a download into a directory
+_HUB_DOWNLOADS = os.path.join(".cache", "huggingface", "download")
+_SHARD = re.compile(r"^(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.safetensors$")
 
 Opener = Callable[[str], BinaryIO]
 
 
-@dataclass(frozen=True)
-class Tensor:
-    """One tensor of a checkpoint; ``size`` in bytes on disk."""
+class Tensor(NamedTuple):
+    """One tensor of a checkpoint; ``size`` in bytes on disk, ``dtype`` as safetensors names it (``BF16``, ``F8_E4M3``)."""
 
     name: str
+    dtype: str
+    shape: tuple[int, ...]
     size: int
-    dims: int
 
 
 @dataclass(frozen=True)
@@ -55,13 +61,21 @@ class Checkpoint:
         """Bytes of all tensors, without headers."""
         return sum(tensor.size for tensor in self.tensors)
 
+    def bytes_by_dtype(self) -> dict[str, int]:
+        """Bytes of each stored type, the largest first."""
+        found: dict[str, int] = {}
+        for tensor in self.tensors:
+            found[tensor.dtype] = found.get(tensor.dtype, 0) + tensor.size
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
 
 @dataclass(frozen=True)
 class Weights:
-    """Weight memory of the heaviest rank, and how far off that may be; both GiB."""
+    """Weight memory of the heaviest rank, and how far off that may be; both GiB. ``reasons`` say what the error is made of."""
 
     gib: float
     error_gib: float = 0.0
+    reasons: tuple[str, ...] = ()
 
 
 def _open(path: str) -> BinaryIO:
@@ -69,9 +83,13 @@ def _open(path: str) -> BinaryIO:
 
 
 def read_checkpoint(directory: str, opener: Opener = _open) -> Checkpoint:
-    """The checkpoint in a directory; raises InputError where there is none, lists what is missing or cut in ``problems``."""
+    """The checkpoint in a directory; raises InputError where there is none, lists what is missing or cut in ``problems``.
+
+    The fingerprint is made of the files' names and headers: a copy has the same one, other shapes or types another.
+    """
     index = _index(directory, opener)
-    files = tuple(sorted(set(index.values()))) if index else _listed(directory)
+    present = _names(directory)
+    files = tuple(sorted(set(index.values()))) if index else _numbered(_listed(directory, present))
     tensors: list[Tensor] = []
     problems: list[str] = []
     digest = hashlib.sha256()
@@ -85,38 +103,9 @@ def read_checkpoint(directory: str, opener: Opener = _open) -> Checkpoint:
         tensors.extend(found)
     if index and not problems:
         problems.extend(_unlisted(index, tensors))
+    promised = bool(index) or any(_SHARD.match(name) for name in files)
+    problems.extend(_unfinished(directory, present, promised and not problems))
     return Checkpoint(directory, files, tuple(tensors), tuple(problems), digest.hexdigest())
-
-
-def weights_per_rank(checkpoint: Checkpoint, tp_size: int, pp_size: int, attention_ranks: int) -> Weights:
-    """Weight memory of one rank, from the tensors' bytes.
-
-    Vectors and the tensors that SGLang keeps whole on every rank (latent down-projections, routers, a draft's fusion layer)
-    count in full, attention is shared by the attention ranks, the rest by all tensor-parallel ranks; stages share evenly.
-    The files do not show what loading adds (absorbed and repacked copies, buffers): hence the error.
-    """
-    if not checkpoint.complete:
-        raise InputError(
-            f"the weight memory of {checkpoint.directory}",
-            f"an incomplete checkpoint ({len(checkpoint.problems)} problems, the first: {checkpoint.problems[0]})",
-            "finish the download, or give weights_gib",
-        )
-    rank_bytes = sum(tensor.size / _shares(tensor, tp_size, attention_ranks) for tensor in checkpoint.tensors) / pp_size
-    gib = rank_bytes / GIB
-    return Weights(gib, gib * RANK_ERROR)
-
-
-# A 554 GiB INT4 checkpoint over 8 ranks took 72.3 to 73.6 GiB where this rule says 71; single-rank models less than that.
-RANK_ERROR = 0.05
-
-_WHOLE = re.compile(r"(?:q_a_proj|kv_a_proj_with_mqa|fused_qkv_a_proj|\.gate|\.router|indexer\.|^fc|\.fc)\b")
-_ATTENTION = re.compile(r"self_attn|\.attention\.|\.attn\.")
-
-
-def _shares(tensor: Tensor, tp_size: int, attention_ranks: int) -> int:
-    if tensor.dims <= 1 or _WHOLE.search(tensor.name):
-        return 1
-    return attention_ranks if _ATTENTION.search(tensor.name) else tp_size
 
 
 class _Damaged(Exception):
@@ -143,16 +132,49 @@ def _plain_name(value: Any) -> bool:
     return isinstance(value, str) and bool(value) and os.path.basename(value) == value
 
 
-def _listed(directory: str) -> tuple[str, ...]:
+def _names(directory: str) -> tuple[str, ...]:
     try:
-        names = sorted(name for name in os.listdir(directory) if name.endswith(".safetensors"))
+        return tuple(sorted(os.listdir(directory)))
     except OSError as error:
         raise InputError(f"the checkpoint {directory}", str(error), "give the directory of the model on this host") from error
+
+
+def _listed(directory: str, present: Iterable[str]) -> tuple[str, ...]:
+    names = tuple(name for name in present if name.endswith(".safetensors"))
     if not names:
         raise InputError(
             f"the checkpoint {directory}", "no safetensors file in it", "give weights_gib (and draft_weights_gib), or fetch the model"
         )
-    return tuple(names)
+    return names
+
+
+def _numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """The files there are and those that their numbers promise: one of ``-00001-of-00064`` says that there are 64."""
+    wanted = set(names)
+    for match in filter(None, map(_SHARD.match, names)):
+        start, count = match["start"], int(match["count"])
+        wanted.update(f"{start}-{number:05d}-of-{count:05d}.safetensors" for number in range(1, count + 1))
+    return tuple(sorted(wanted))
+
+
+def _unfinished(directory: str, present: Sequence[str], vouched: bool) -> list[str]:
+    """Downloads that have not ended. The hub's client names its own by a hash, so that those count only where nothing vouches
+    for the files: every file of an index or of a numbered series being whole, the one in flight is no weight."""
+    there = set(present)
+    partial = [name for name in present if name.endswith(_UNFINISHED)]
+    problems = [
+        f"{name}: an unfinished download"
+        for name in partial
+        if ".safetensors" in name and name[: name.index(".safetensors")] + ".safetensors" not in there
+    ]
+    if vouched:
+        return problems
+    try:
+        hidden = os.listdir(os.path.join(directory, _HUB_DOWNLOADS))
+    except OSError:
+        hidden = []
+    count = sum(name.endswith(_UNFINISHED) for name in hidden)
+    return [*problems, f"{count} unfinished downloads in {_HUB_DOWNLOADS}"] if count else problems
 
 
 def _file(path: str, opener: Opener) -> tuple[bytes, list[Tensor]]:
@@ -174,6 +196,8 @@ def _file(path: str, opener: Opener) -> tuple[bytes, list[Tensor]]:
 
 def _header(stream: BinaryIO) -> bytes:
     start = stream.read(8)
+    if start == _LFS_START:
+        raise _Damaged("a git-lfs pointer, not the file it stands for: git lfs pull has not run")
     length = int.from_bytes(start, "little")
     if len(start) < 8 or not 0 < length <= _MAX_HEADER:
         raise _Damaged("no safetensors header")
@@ -184,17 +208,22 @@ def _header(stream: BinaryIO) -> bytes:
 
 
 def _tensors(header: bytes) -> tuple[list[Tensor], int]:
+    """The tensors of a header and where the last one ends (bytes after the header)."""
     try:
         content = json.loads(header.decode("utf-8"))
-        entries = [(name, entry) for name, entry in content.items() if name != "__metadata__"]
-        spans = [(name, len(entry["shape"]), *entry["data_offsets"]) for name, entry in entries]
-        tensors = [Tensor(name, int(end) - int(start), dims) for name, dims, start, end in spans]
-        return tensors, max((int(end) for _name, _dims, _start, end in spans), default=0)
+        content.pop("__metadata__", None)
+        tensors = []
+        last = 0
+        for name, entry in content.items():
+            start, end = entry["data_offsets"]
+            tensors.append(Tensor(name, str(entry["dtype"]), tuple(map(int, entry["shape"])), int(end) - int(start)))
+            last = max(last, int(end))
+        return tensors, last
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _Damaged(f"an unreadable header ({error})") from error
 
 
-def _unlisted(index: Mapping[str, str], tensors: Sequence[Tensor]) -> list[str]:
+def _unlisted(index: Mapping[str, str], tensors: Iterable[Tensor]) -> list[str]:
     present = {tensor.name for tensor in tensors}
     absent = [name for name in index if name not in present]
     if not absent:
@@ -215,3 +244,29 @@ def optional_config(directory: str, name: str, opener: Opener = _open) -> Option
     if not isinstance(content, dict):
         raise InputError(f"the file {path}", f"a JSON {type(content).__name__}", "give the path of a model's config.json")
     return content
+
+
+def model_directory(path: str) -> str:
+    """The directory of a model that is given as such or by its configuration file."""
+    return _split(path)[0]
+
+
+def model_config(path: str, opener: Opener = _open) -> dict[str, Any]:
+    """config.json of a model with the quantisation that ModelOpt keeps in a file of its own; raises InputError where there is none."""
+    directory, name = _split(path)
+    config = optional_config(directory, name, opener)
+    if config is None:
+        raise InputError(
+            f"the model {path}", f"no {os.path.join(directory, name)} on this host", "give the directory of the model, or fetch it first"
+        )
+    quantisation = optional_config(directory, "hf_quant_config.json", opener)
+    if quantisation is not None:
+        config.setdefault("quantization_config", quantisation)
+    return config
+
+
+def _split(path: str) -> tuple[str, str]:
+    """Directory and file name of a configuration given as either."""
+    if path.endswith(".json"):
+        return os.path.dirname(path) or ".", os.path.basename(path)
+    return path, "config.json"
