@@ -465,7 +465,8 @@ class _Tally:
     def _stage(self, stage: int, first: int, last: int) -> list[float]:
         """Bytes of a stage's parameters: its layers, on the first what stands before them, on the last the head."""
         is_last = stage == self.layout.pp_size - 1
-        sizes: list[float] = [self.facts.rope_bytes, self.facts.embedding_bytes / self.layout.attention_ranks]
+        unstored = (self.facts.rope_bytes, self.facts.embedding_bytes / self.layout.attention_ranks)
+        sizes = [size for size in unstored if size]
         for (layer, name), size in self.parameters.items():
             if layer is not None:
                 here = first <= layer < last
