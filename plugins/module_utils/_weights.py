@@ -183,7 +183,7 @@ class _Facts:
     kv_heads: int
     tied: bool
     is_draft: bool
-    # a draft that is the next-token layers of its target's checkpoint, with or without an embedding of its own
+    # a draft that is the next-token layers of its target's checkpoint, with or without embedding and head of its own
     next_token_only: bool
     next_token_embedding: bool
     one_scale: bool
@@ -352,7 +352,7 @@ class _Tally:
             return True
         if facts.tied and _HEAD.search(template):
             return True
-        if facts.next_token_only and _EMBEDDING.search(template) and not facts.next_token_embedding:
+        if facts.next_token_only and not facts.next_token_embedding and (_EMBEDDING.search(template) or _HEAD.search(template)):
             return False
         return facts.next_token_only != _is_next_token(layer, template, facts.layers)
 

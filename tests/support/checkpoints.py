@@ -26,10 +26,6 @@ def nbytes(dtype: str, shape: Iterable[int]) -> int:
     return ELEMENT_BYTES[dtype] * prod(shape)
 
 
-def total_bytes(tensors: Shapes) -> int:
-    return sum(nbytes(dtype, shape) for dtype, shape in tensors.values())
-
-
 def write_file(path: Path, tensors: Shapes, short: int = 0) -> None:
     """One safetensors file whose data is a hole, ``short`` bytes less than its header promises."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
@@ -227,7 +223,12 @@ def kimi_vision(text_hidden: int = 7168) -> Shapes:
     hidden, width = 1152, 4304
     for layer in range(27):
         start = f"vision_tower.encoder.blocks.{layer}"
-        for name, out, inner in (("wqkv", 3 * hidden, hidden), ("wo", hidden, hidden), ("mlp.fc0", width, hidden), ("mlp.fc1", hidden, width)):
+        for name, out, inner in (
+            ("wqkv", 3 * hidden, hidden),
+            ("wo", hidden, hidden),
+            ("mlp.fc0", width, hidden),
+            ("mlp.fc1", hidden, width),
+        ):
             sheet.put(f"{start}.{name}.weight", out, inner)
             sheet.put(f"{start}.{name}.bias", out)
         for norm in ("norm0", "norm1"):
@@ -290,7 +291,7 @@ def qwen3_5(config: Mapping[str, Any], style: str = "fp8-block-bf16-scale") -> S
     """Qwen3.5 without experts: three gated delta nets and one gated attention in four layers, a vision tower, one next-token layer."""
     text = config["text_config"]
     sheet = Sheet()
-    hidden, width = text["hidden_size"], text["head_dim"]
+    hidden = text["hidden_size"]
     keys = text["linear_num_key_heads"] * text["linear_key_head_dim"]
     values = text["linear_num_value_heads"] * text["linear_value_head_dim"]
     for layer in range(text["num_hidden_layers"]):
@@ -316,7 +317,6 @@ def qwen3_5(config: Mapping[str, Any], style: str = "fp8-block-bf16-scale") -> S
     sheet.put("mtp.fc.weight", hidden, 2 * hidden)
     _gated_attention(sheet, "mtp.layers.0.self_attn", text, style)
     sheet.mlp("mtp.layers.0.mlp", hidden, text["intermediate_size"], style)
-    assert width
     return sheet.tensors | _qwen_vision(hidden)
 
 
@@ -378,3 +378,115 @@ def granite_hybrid(config: Mapping[str, Any]) -> Shapes:
         sheet.put(f"{start}.post_attention_layernorm.weight", hidden)
     sheet.put("model.norm.weight", hidden)
     return sheet.tensors
+
+
+def _dense_config(architecture: str, sizes: str, **more: Any) -> dict[str, Any]:
+    keys = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size", "vocab_size")
+    return {"architectures": [architecture], **dict(zip(keys, map(int, sizes.split()))), **more}
+
+
+_DEEPSEEK_V3 = {
+    "architectures": ["DeepseekV3ForCausalLM"],
+    "hidden_size": 7168, "num_hidden_layers": 61, "num_attention_heads": 128, "num_key_value_heads": 128,
+    "intermediate_size": 18432, "moe_intermediate_size": 2048, "n_routed_experts": 256, "n_shared_experts": 1,
+    "first_k_dense_replace": 3, "num_nextn_predict_layers": 1, "kv_lora_rank": 512, "q_lora_rank": 1536,
+    "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "vocab_size": 129280,
+    "max_position_embeddings": 163840, "tie_word_embeddings": False,
+    "rope_scaling": {"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096},
+}  # fmt: skip
+_KIMI_K2 = {
+    **_DEEPSEEK_V3,
+    "num_attention_heads": 64, "num_key_value_heads": 64, "n_routed_experts": 384, "first_k_dense_replace": 1,
+    "num_nextn_predict_layers": 0, "vocab_size": 163840, "max_position_embeddings": 262144,
+    "rope_scaling": {"type": "yarn", "factor": 64.0, "original_max_position_embeddings": 4096},
+    "quantization_config": {"quant_method": "compressed-tensors", "format": "pack-quantized"},
+}  # fmt: skip
+
+# Configurations of public models, cut to what decides their weights
+CONFIGS: dict[str, dict[str, Any]] = {
+    "llama-3.1-8b": _dense_config("LlamaForCausalLM", "4096 32 32 8 14336 128256", max_position_embeddings=131072),
+    "qwq-32b": _dense_config("Qwen2ForCausalLM", "5120 64 40 8 27648 152064", max_position_embeddings=131072),
+    "qwen2.5-0.5b": _dense_config(
+        "Qwen2ForCausalLM", "896 24 14 2 4864 151936", max_position_embeddings=32768, tie_word_embeddings=True
+    ),
+    "qwen3-0.6b": _dense_config(
+        "Qwen3ForCausalLM", "1024 28 16 8 3072 151936", head_dim=128, max_position_embeddings=40960, tie_word_embeddings=True
+    ),
+    "qwen3-32b": _dense_config("Qwen3ForCausalLM", "5120 64 64 8 25600 151936", head_dim=128, max_position_embeddings=40960),
+    "qwen3-235b": {
+        **_dense_config("Qwen3MoeForCausalLM", "4096 94 64 4 12288 151936", head_dim=128, max_position_embeddings=40960),
+        "num_experts": 128,
+        "moe_intermediate_size": 1536,
+    },
+    "deepseek-v3": {**_DEEPSEEK_V3, "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}},
+    "deepseek-r1-bf16": _DEEPSEEK_V3,
+    "kimi-k2.6": {"architectures": ["KimiK25ForConditionalGeneration"], "text_config": _KIMI_K2, "vision_config": {}},
+    "kimi-k2.6-dflash": {
+        **_dense_config("DFlashDraftModel", "7168 6 64 8 18432 163840", head_dim=128),
+        "dflash_config": {"target_layer_ids": [1, 12, 24, 35, 47, 58]},
+    },
+    "glm-5-nvfp4": {
+        **_DEEPSEEK_V3,
+        "architectures": ["GlmMoeDsaForCausalLM"],
+        "hidden_size": 6144, "num_hidden_layers": 78, "num_attention_heads": 64, "num_key_value_heads": 64,
+        "intermediate_size": 12288, "q_lora_rank": 2048, "qk_nope_head_dim": 192, "v_head_dim": 256, "vocab_size": 154880,
+        "index_topk": 2048, "index_n_heads": 32, "index_head_dim": 128, "max_position_embeddings": 202752, "rope_scaling": None,
+        "quantization_config": {"quant_algo": "NVFP4"},
+    },
+    "glm-4.7-flash": {
+        **_DEEPSEEK_V3,
+        "architectures": ["Glm4MoeLiteForCausalLM"],
+        "hidden_size": 2048, "num_hidden_layers": 47, "num_attention_heads": 20, "num_key_value_heads": 20,
+        "intermediate_size": 10240, "moe_intermediate_size": 1536, "n_routed_experts": 64, "first_k_dense_replace": 1,
+        "q_lora_rank": 768, "qk_nope_head_dim": 192, "v_head_dim": 256, "vocab_size": 154880,
+        "max_position_embeddings": 202752, "rope_scaling": None,
+    },
+    "gpt-oss-120b": {
+        "architectures": ["GptOssForCausalLM"],
+        "hidden_size": 2880, "num_hidden_layers": 36, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64,
+        "intermediate_size": 2880, "num_local_experts": 128, "vocab_size": 201088, "max_position_embeddings": 131072,
+        "tie_word_embeddings": False, "quantization_config": {"quant_method": "mxfp4"},
+        "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096},
+    },
+    "qwen3.8-27b-fp8": {
+        "architectures": ["Qwen3_5ForConditionalGeneration"],
+        "text_config": {
+            "hidden_size": 5120, "num_hidden_layers": 64, "num_attention_heads": 24, "num_key_value_heads": 4, "head_dim": 256,
+            "intermediate_size": 17408, "linear_num_key_heads": 16, "linear_key_head_dim": 128, "linear_num_value_heads": 48,
+            "linear_value_head_dim": 128, "vocab_size": 248320, "max_position_embeddings": 262144,
+            "rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.25},
+        },
+        "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]},
+    },
+    "granite-4.0-h-micro": {
+        **_dense_config("GraniteMoeHybridForCausalLM", "2048 40 32 8 8192 100352", max_position_embeddings=131072),
+        "shared_intermediate_size": 8192, "mamba_expand": 2, "mamba_n_groups": 1, "mamba_d_state": 128, "mamba_n_heads": 64,
+        "tie_word_embeddings": True, "position_embedding_type": "nope",
+        "layer_types": ["attention" if layer in (5, 15, 25, 35) else "mamba" for layer in range(40)],
+    },
+}  # fmt: skip
+
+
+def public_model(name: str) -> Shapes:
+    """The tensors of one of CONFIGS."""
+    config = CONFIGS[name]
+    if name == "deepseek-v3":
+        return deepseek(
+            config, attention="fp8-block", dense_layers="fp8-block", experts="fp8-block", shared="fp8-block", next_token="fp8-block"
+        )
+    if name == "glm-5-nvfp4":
+        return deepseek(config, dense_layers="nvfp4", experts="nvfp4", shared="nvfp4")
+    builders = {
+        "LlamaForCausalLM": dense,
+        "Qwen2ForCausalLM": lambda found: dense(found, biases=True, stored_head=not found.get("tie_word_embeddings")),
+        "Qwen3ForCausalLM": lambda found: dense(found, head_norms=True),
+        "Qwen3MoeForCausalLM": qwen3_moe,
+        "DeepseekV3ForCausalLM": deepseek,
+        "Glm4MoeLiteForCausalLM": deepseek,
+        "KimiK25ForConditionalGeneration": kimi,
+        "DFlashDraftModel": dflash,
+        "GptOssForCausalLM": gpt_oss,
+        "Qwen3_5ForConditionalGeneration": qwen3_5,
+        "GraniteMoeHybridForCausalLM": granite_hybrid,
+    }
+    return builders[config["architectures"][0]](config)

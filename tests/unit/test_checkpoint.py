@@ -59,7 +59,7 @@ def test_without_an_index_all_files_count(tmp_path: Path) -> None:
     assert read_checkpoint(str(tmp_path)).total_bytes == 64
 
 
-SHARDS = {name: ("BF16", (8, 8)) for name in "abcd"}
+SHARDS = dict.fromkeys("abcd", ("BF16", (8, 8)))
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def hub_download(directory: Path) -> None:
     ],
 )
 def test_numbered_shards_without_an_index(tmp_path: Path, change: Callable[[Path], object], problems: list[str]) -> None:
-    write_checkpoint(tmp_path / "m", {name: ("BF16", (8, 8)) for name in "abc"}, shards=3)
+    write_checkpoint(tmp_path / "m", dict.fromkeys("abc", ("BF16", (8, 8))), shards=3)
     (tmp_path / "m" / INDEX).unlink()
     change(tmp_path / "m")
     assert list(read_checkpoint(str(tmp_path / "m")).problems) == problems
