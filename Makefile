@@ -1,16 +1,22 @@
+# make plan   what Kimi K2.6 needs on eight cards of 96 GB, as a table; ARGS='-e sglang_version=0.5.23' asks for something else
 # make demo   the whole loop on this machine: throw-away hosts, the real engine, a plan, a boot, a verdict
 # make test   every layer, cheap to dear: quality, unit, hosts, scenarios with the stand-in and with the real engine
-# Both install what they need (Debian packages as root, Python packages into .venv).
+# Each installs what it needs: Python packages into .venv, and all but the first Debian packages too, as root.
 SHELL := /bin/bash
 PYTEST := .venv/bin/python -m pytest
 
-.PHONY: help setup demo test quality unit hosts engine scenarios bench clean
+.PHONY: help setup plan demo test quality unit hosts engine scenarios bench clean
 
 help:
-	@sed -n 's/^# //p' Makefile | head -3
+	@sed -n 's/^# //p' Makefile | head -4
 
 setup:
 	@tests/setup
+
+plan:
+	@tests/setup controller
+	@ANSIBLE_COLLECTIONS_PATH=.cache/collections ANSIBLE_CALLBACK_RESULT_FORMAT=yaml ANSIBLE_LOCALHOST_WARNING=false \
+		ANSIBLE_INVENTORY_UNPARSED_WARNING=false .venv/bin/ansible-playbook inferops.sglang.plan_k26 $(ARGS)
 
 demo: setup
 	@tests/demo/demo
