@@ -115,7 +115,9 @@ options:
     type: list
     elements: float
   weights_gib:
-    description: Memory of the model's weights per rank; by default from the headers of the checkpoint in O(model), with an error of 5 %.
+    description:
+      - Memory of the model's weights per rank; by default from the headers of the checkpoint in O(model),
+        as M(inferops.sglang.checkpoint_info) estimates it and with the error that it states.
     type: float
   draft_weights_gib:
     description: The same as O(weights_gib) for the draft model.
