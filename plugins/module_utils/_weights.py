@@ -290,10 +290,13 @@ _PACKED = {"I32": 8, "U8": 2}
 _BLOCK_SCALE = re.compile(r"weight_scale_inv$")
 _INDEXER_KEY = re.compile(r"\.indexer\.(?:wk|weights_proj)\.weight$")
 _SIXTEEN_BITS = frozenset({"BF16", "F16", "F32", "F64"})
-_MXFP4_EXPERTS = re.compile(r"\.experts\.(?:gate_up_proj|down_proj)_(?:blocks|scales)$")
-_NVFP4_SCALE = re.compile(r"\.weight_scale$")
-_INT4_EXPERTS = re.compile(r"\.experts\.#\.(?:gate_proj|up_proj|w1|w3|down_proj|w2)\.weight_packed$")
-# compute_mxfp4: what a rank's part of the experts' width is padded to, by the kernels of Hopper and by the widest others
+# experts whose kernels ask for more than the files hold: form, stored type, name
+_PACKED_EXPERTS = (
+    ("mxfp4", "U8", re.compile(r"\.experts\.(?:gate_up_proj|down_proj)_(?:blocks|scales)$")),
+    ("nvfp4", "F8_E4M3", re.compile(r"\.experts\..*\.weight_scale$")),
+    ("int4", "I32", re.compile(r"\.experts\.#\.(?:gate_proj|up_proj|w1|w3|down_proj|w2)\.weight_packed$")),
+)
+# What a rank's part of the experts' width is padded to, by the kernels of Hopper and by the widest others
 _MXFP4_BLOCK, _MXFP4_WIDTH, _MXFP4_WIDEST, _MXFP4_HIDDEN = 32, 64, 256, 256
 
 # What the driver takes for itself while weights load (kernels, handles): 0.00 to 0.07 GiB in the boots of tests/unit/test_weights.py
@@ -310,9 +313,15 @@ class _Kind(NamedTuple):
 
     rule: Optional[_Rule]
     factor: float
-    is_encoder: bool
-    next_token: bool
     parameter: str
+    is_encoder: bool
+    is_embedding: bool
+    is_head: bool
+    is_shared: bool
+    next_token: bool
+    absorbed: bool
+    # experts in a format whose kernels ask for more: mxfp4, nvfp4 (its scales), int4
+    packed: str
 
 
 @dataclass
@@ -332,29 +341,30 @@ class _Tally:
         kind = self._kinds.get((template, tensor.dtype))
         if kind is None:
             kind = self._kinds[(template, tensor.dtype)] = _kind(template, tensor.dtype)
-        if self._left_out(layer, template, kind):
+        if self._left_out(layer, kind):
             return
         rule = kind.rule or self._guess(tensor, template)
         size = tensor.size * kind.factor * self._share(tensor, rule)
-        if rule.ranks == "expert":
-            size = self._expert(layer, tensor, template, size)
+        if kind.packed:
+            size = self._packed(layer, tensor, template, kind.packed, size)
         if tensor.dtype not in _SIXTEEN_BITS:
             self.quantised += size
         self._put(None if kind.is_encoder else layer, kind.parameter or tensor.name, size)
-        self._doubt_cut(tensor, template, rule, size)
-        if _ABSORBED.search(template):
+        self._doubt_cut(tensor, kind, size)
+        if kind.absorbed:
             self._absorb(layer, tensor)
 
-    def _left_out(self, layer: Optional[int], template: str, kind: _Kind) -> bool:
+    def _left_out(self, layer: Optional[int], kind: _Kind) -> bool:
         """Not loaded: what the rule says, next-token layers by the target, all but these by a draft that is made of them."""
         facts = self.facts
         if kind.rule is not None and kind.rule.split == "never":
             return True
-        if facts.tied and _HEAD.search(template):
+        if facts.tied and kind.is_head:
             return True
-        if facts.next_token_only and not facts.next_token_embedding and (_EMBEDDING.search(template) or _HEAD.search(template)):
+        if facts.next_token_only and not facts.next_token_embedding and (kind.is_embedding or kind.is_head):
             return False
-        return facts.next_token_only != _is_next_token(layer, template, facts.layers)
+        behind = layer is not None and facts.layers is not None and layer >= facts.layers and not kind.is_encoder
+        return facts.next_token_only != (kind.next_token or behind)
 
     def _guess(self, tensor: Tensor, template: str) -> _Rule:
         """A name in no rule: counted whole, because too much is safe where too little is not."""
@@ -390,20 +400,18 @@ class _Tally:
         if tensor.dtype.startswith("F8") and not self.layout.platform:
             self._doubt("the copies of kv_b_proj have one byte or two, by the card", half)
 
-    def _expert(self, layer: Optional[int], tensor: Tensor, template: str, size: float) -> float:
+    def _packed(self, layer: Optional[int], tensor: Tensor, template: str, form: str, size: float) -> float:
         """Bytes of a rank's part of experts after what their kernels ask for."""
-        if _MXFP4_EXPERTS.search(template):
+        if form == "mxfp4":
             padded, widest = _mxfp4_padding(tensor.shape, template, self.layout.expert_ranks)
             self._doubt("MXFP4 experts are padded by the card and its kernels", size * (widest - padded))
             return size * padded
-        if tensor.dtype == "F8_E4M3" and _NVFP4_SCALE.search(template) and tensor.shape[-1] > 1:
-            release = self.layout.release
-            if release is not None and _BOTH_SCALES[0] <= release < _BOTH_SCALES[1]:
-                self._put(layer, "experts.blockscale_swizzled", size)
-            else:
-                self._doubt("the scales of NVFP4 experts are rearranged in copies, of which some may stay", size / 2)
-        if _INT4_EXPERTS.search(template) and self.layout.platform != "cuda":
+        if form == "int4":
             self._order(layer, tensor, template)
+        elif self.layout.release is not None and _BOTH_SCALES[0] <= self.layout.release < _BOTH_SCALES[1]:
+            self._put(layer, "experts.blockscale_swizzled", size)
+        else:
+            self._doubt("the scales of NVFP4 experts are rearranged in copies, of which some may stay", size / 2)
         return size
 
     def _order(self, layer: Optional[int], tensor: Tensor, template: str) -> None:
@@ -414,14 +422,14 @@ class _Tally:
         size = 2 * 4 * inputs / self.layout.tp_size if is_down else 4 * inputs / self.layout.ep_size
         if self.layout.platform == "rocm":
             self._put(layer, "experts.g_idx", size)
-        else:
+        elif not self.layout.platform:
             self._doubt("ROCm keeps the order indices of INT4 experts", size)
 
-    def _doubt_cut(self, tensor: Tensor, template: str, rule: _Rule, size: float) -> None:
+    def _doubt_cut(self, tensor: Tensor, kind: _Kind, size: float) -> None:
         """Flags that make a rank hold more of a tensor than SGLang's defaults do."""
-        if rule.ranks == "encoder" and self.layout.attention_ranks > 1:
+        if kind.is_encoder and self.layout.attention_ranks > 1:
             self._doubt("the encoder is whole on every rank under --mm-enable-dp-encoder", tensor.size - size)
-        if self.layout.ep_size > 1 and _SHARED.search(template):
+        if kind.is_shared and self.layout.ep_size > 1:
             self._doubt("shared experts are whole on every rank under an all-to-all backend", tensor.size - size)
 
     def _put(self, layer: Optional[int], name: str, size: float) -> None:
@@ -448,7 +456,7 @@ class _Tally:
 
     def _reasons(self, parts: Mapping[str, float], taken: int) -> Iterable[str]:
         for reason, size in sorted(parts.items(), key=lambda item: -item[1]):
-            if size > max(taken * 0.001, 0.01 * GIB):
+            if size > max(taken * 0.001, 0.01 * GIB) or reason == _UNKNOWN:
                 names = f": {', '.join(self.unknown[:5])}" if reason == _UNKNOWN else ""
                 yield f"+-{size / GIB:.2f} GiB: {reason}{names}"
 
@@ -485,8 +493,18 @@ _UNKNOWN = "names that no rule knows, counted whole"
 
 def _kind(template: str, dtype: str) -> _Kind:
     rule = next((rule for pattern, rule in _COMPILED if pattern.search(template)), None)
-    fused = f"{rule.fused}.{template.rpartition('.')[2]}" if rule is not None and rule.fused else ""
-    return _Kind(rule, _factor(template, dtype), bool(_ENCODERS.search(template)), bool(_NEXT_TOKEN.search(template)), fused)
+    return _Kind(
+        rule=rule,
+        factor=_factor(template, dtype),
+        parameter=f"{rule.fused}.{template.rpartition('.')[2]}" if rule is not None and rule.fused else "",
+        is_encoder=bool(_ENCODERS.search(template)),
+        is_embedding=bool(_EMBEDDING.search(template)),
+        is_head=bool(_HEAD.search(template)),
+        is_shared=bool(_SHARED.search(template)),
+        next_token=bool(_NEXT_TOKEN.search(template)),
+        absorbed=bool(_ABSORBED.search(template)),
+        packed=next((form for form, kept, pattern in _PACKED_EXPERTS if kept == dtype and pattern.search(template)), ""),
+    )
 
 
 def _factor(template: str, dtype: str) -> float:
