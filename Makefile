@@ -1,14 +1,15 @@
 # make plan   what Kimi K2.6 needs on eight cards of 96 GB, as a table; ARGS='-e sglang_version=0.5.23' asks for something else
 # make demo   the whole loop on this machine: throw-away hosts, the real engine, a plan, a boot, a verdict
-# make test   every layer, cheap to dear: quality, unit, hosts, scenarios with the stand-in and with the real engine
+# make test   every layer, cheap to dear: quality, unit, SGLang's own sizing, hosts, scenarios with the stand-in and the real engine
+# make differential   the plan against the sizing code of every SGLang release, all cases
 # Each installs what it needs: Python packages into .venv, and all but the first Debian packages too, as root.
 SHELL := /bin/bash
 PYTEST := .venv/bin/python -m pytest
 
-.PHONY: help setup plan demo test quality unit hosts engine scenarios bench clean
+.PHONY: help setup plan demo test quality unit hosts engine scenarios differential bench clean
 
 help:
-	@sed -n 's/^# //p' Makefile | head -4
+	@sed -n 's/^# //p' Makefile | head -5
 
 setup:
 	@tests/setup
@@ -22,10 +23,13 @@ demo: setup
 	@tests/demo/demo
 
 test: setup
-	$(PYTEST) tests/quality tests/unit tests/hosts tests/engine tests/scenarios
+	$(PYTEST) tests/quality tests/unit tests/differential tests/hosts tests/engine tests/scenarios
 
 quality unit hosts engine scenarios: setup
 	$(PYTEST) tests/$@
+
+differential: setup
+	DIFFERENTIAL=whole $(PYTEST) tests/differential
 
 bench: setup
 	@for b in tests/bench/bench_*.py; do echo "== $$b"; .venv/bin/python $$b || exit 1; done

@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What memory_plan says about a case: its own arguments, its own request, its own plan."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from ansible_collections.inferops.sglang.plugins.module_utils._arguments import PLAN_OPTIONS, request_of
+from ansible_collections.inferops.sglang.plugins.module_utils._eras import era_of, parse_version
+from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import InputError
+from ansible_collections.inferops.sglang.plugins.module_utils._plan import Request, make_plan
+from ansible_collections.inferops.sglang.plugins.module_utils._sizing import GIB, build_pool, request_table_gib
+from differential.cases import Case, config
+
+Figures = dict[str, Optional[float]]
+
+
+def predict(case: Case, release: str) -> tuple[Figures, Optional[str]]:
+    """The figures of a plan, or why it is refused."""
+    try:
+        request = request_of(options(case, release))
+        tokens = make_plan(request).predicted_tokens
+    except InputError as error:
+        return {}, str(error)
+    return {"tokens": tokens, **_details(request, release, tokens)}, None
+
+
+def options(case: Case, release: str) -> dict[str, Any]:
+    """Every option of memory_plan, as Ansible would hand it over."""
+    unknown = case.options.keys() - PLAN_OPTIONS.keys()
+    if unknown:
+        raise KeyError(f"the case {case.name} sets {', '.join(sorted(unknown))}, which memory_plan does not have")
+    lists = {name: [case.options[name]] for name in ("gpu_free_gib", "free_at_sizing_gib")}
+    defaults = {name: row.get("default") for name, row in PLAN_OPTIONS.items()}
+    models = {"model_config": config(case.model), "draft_model_config": config(case.draft) if case.draft else None}
+    return {**defaults, **case.options, **lists, **models, "sglang_version": release}
+
+
+def _details(request: Request, release: str, tokens: int) -> Figures:
+    """What the plan's tokens rest on, as far as it is one figure."""
+    pool = build_pool(era_of(parse_version(release))[0], request.target, request.draft, request.deployment)
+    context = request.context_length or request.target.max_position or 0
+    table = request_table_gib(pool, request.deployment, context, tokens) * GIB
+    rows = tokens / pool.rows + pool.page
+    return {
+        "charged": pool.charged,
+        # two pools of different sizes are no product of rows and bytes
+        "target_bytes": rows * pool.target_bytes if isinstance(pool.target_bytes, int) else None,
+        "draft_bytes": rows * pool.draft_bytes if request.draft else None,
+        "request_table_bytes": round(table),
+    }

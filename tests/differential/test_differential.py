@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""memory_plan against what SGLang's releases compute, to the token. DIFFERENTIAL=whole takes every release and case."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+from differential import compare, results, sources
+from differential.cases import Case, matrix, randomised
+from differential.compare import Outcome
+from differential.families import FAMILIES
+from differential.uncomparable import REASONS
+
+WHOLE = os.environ.get("DIFFERENTIAL") == "whole"
+RELEASES = [release for release, in_subset in sources.releases().items() if WHOLE or in_subset]
+RANDOM_CASES = 300 if WHOLE else 40
+# two processes of SGLang at a time: a core each
+PROCESSES = 2
+
+Runs = dict[str, "Future[list[Outcome]]"]
+
+
+def cases_of(release: str) -> list[Case]:
+    return [*matrix(WHOLE), *randomised(release, RANDOM_CASES)]
+
+
+@pytest.fixture(scope="session")
+def runs() -> Iterator[Runs]:
+    """Every release on its way; a test waits for the one it is about."""
+    sources.environment()
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        yield {release: pool.submit(compare.run, release, cases_of(release)) for release in RELEASES}
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.fixture(scope="session")
+def outcomes(runs: Runs) -> list[Outcome]:
+    """All outcomes, which are written down as well."""
+    found = [outcome for run in runs.values() for outcome in run.result()]
+    results.write("whole" if WHOLE else "subset", found)
+    return found
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_plan_is_what_the_release_computes(runs: Runs, release: str) -> None:
+    found = runs[release].result()
+    different = [outcome for outcome in found if outcome.problem and outcome.reason is None]
+    assert told(different, lambda outcome: outcome.problem) == [], f"{len(different)} of {len(found)} cases under SGLang {release}"
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_so_is_what_its_tokens_rest_on(runs: Runs, release: str) -> None:
+    """Bytes of a token, of both pools and of the request table."""
+    found = runs[release].result()
+    different = [outcome for outcome in found if outcome.details and outcome.reason is None]
+    assert told(different, lambda outcome: "; ".join(outcome.details)) == [], f"{len(different)} of {len(found)} cases"
+
+
+def told(outcomes: list[Outcome], text: Callable[[Outcome], str]) -> list[str]:
+    return [f"{outcome.case.name} {outcome.case.options}: {text(outcome)}" for outcome in outcomes]
+
+
+def test_every_family_is_compared(outcomes: list[Outcome]) -> None:
+    compared = {outcome.case.model for outcome in outcomes if outcome.difference is not None and outcome.reason is None}
+    assert {family.model for family in FAMILIES} - compared == set()
+
+
+def test_every_reason_is_needed(outcomes: list[Outcome]) -> None:
+    used = {outcome.reason.name for outcome in outcomes if outcome.reason}
+    assert [reason.name for reason in REASONS if reason.name not in used] == []
+
+
+def test_most_cases_are_compared(outcomes: list[Outcome]) -> None:
+    """Refusals and reasons stay the exception among what a release knows."""
+    known = [outcome for outcome in outcomes if outcome.reason is None or outcome.reason.name != "architecture unknown"]
+    compared = [outcome for outcome in known if outcome.difference is not None]
+    assert len(compared) > 0.7 * len(known)

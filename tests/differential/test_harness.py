@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The comparison can fail: a plan by a neighbour's rules is noticed; a fetch that was cut short leaves nothing."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+from ansible_collections.inferops.sglang.plugins.module_utils._eras import ERAS, parse_version
+from differential import compare, sources
+from differential.cases import Case, matrix, randomised, version_key
+
+# A release, a neighbour whose rules differ from its own, and a case that shows it.
+NEIGHBOURS = [
+    ("0.5.13.post1", "0.5.14", "llama-3.1-8b EAGLE3 tp2"),
+    ("0.5.17", "0.5.18", "kimi-k2.6 DFLASH tp8"),
+    ("0.5.17", "0.5.13.post1", "deepseek-v3.2 - tp8 fp8_e4m3"),
+    ("0.5.6.post2", "0.5.7", "qwen3-32b EAGLE3 tp1"),
+]
+
+
+@pytest.mark.parametrize(("release", "neighbour", "name"), NEIGHBOURS)
+def test_a_plan_by_the_rules_of_a_neighbour_is_noticed(release: str, neighbour: str, name: str) -> None:
+    cases = [case for case in matrix(whole=True) if case.name.startswith(name)]
+    right, wrong = compare.run(release, cases), compare.run(release, cases, planned_as=neighbour)
+    assert [outcome.problem for outcome in right] == ["" for _case in cases]
+    assert all(outcome.difference for outcome in wrong)
+
+
+def test_the_subset_holds_both_sides_of_every_boundary() -> None:
+    """For every row of the table of eras: its first release that is listed, and the last one before it."""
+    listed = sorted(sources.releases(), key=version_key)
+    subset = {release for release, chosen in sources.releases().items() if chosen}
+    missing = set()
+    for before, after in itertools.pairwise(listed):
+        first, second = parse_version(before).release, parse_version(after).release
+        if any(first < era.since <= second for era in ERAS):
+            missing |= {before, after} - subset
+    assert missing == set()
+    assert len(subset) >= 12
+
+
+def test_random_cases_are_the_same_at_every_run() -> None:
+    def drawn(release: str) -> list[Case]:
+        return list(randomised(release, 20))
+
+    assert drawn("0.5.11") == drawn("0.5.11")
+    assert drawn("0.5.11") != drawn("0.5.12.post1")
+
+
+def test_the_matrix_crosses_every_pair_in_the_subset_too() -> None:
+    flags = {(case.options["kv_cache_dtype"], case.options["page_size"]) for case in matrix(whole=False)}
+    assert flags >= {("auto", 1), ("auto", 64), ("fp8_e4m3", 1), ("fp8_e4m3", 64)}
+    assert {case.options["tp_size"] for case in matrix(whole=False)} >= {1, 2, 4, 8}
+    assert {case.algorithm for case in matrix(whole=False)} >= {"", "DFLASH", "EAGLE3", "NEXTN", "STANDALONE"}
+
+
+def test_a_fetch_that_was_cut_short_leaves_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "0.5.23"
+
+    def cut(part: Path) -> None:
+        (part / "half").touch()
+        raise sources.SourceError("no network")
+
+    def whole(part: Path) -> None:
+        assert list(part.iterdir()) == []
+        (part / "all").touch()
+
+    with pytest.raises(sources.SourceError, match="no network"):
+        sources._complete(target, cut)
+    assert not target.exists()
+    assert [path.name for path in sources._complete(target, whole).iterdir()] == ["all"]
+    # there is nothing left to fill
+    assert sources._complete(target, cut) == target
+
+
+def test_a_release_that_cannot_be_fetched_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(sources, "environment", lambda: Path("/usr/bin/false"))
+    with pytest.raises(sources.SourceError, match=r"sglang==0\.0\.1.*exit status 1"):
+        sources.source("0.0.1")
+    assert not (tmp_path / "inferops-sglang/differential/sources/0.0.1").exists()

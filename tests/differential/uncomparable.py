@@ -1,0 +1,56 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Cases in which the two sides may differ, each with its reason. A reason that no case needs any more fails the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from differential.cases import Case, version_key
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Which cases differ, and why that says nothing about the plan."""
+
+    name: str
+    text: str
+    applies: Callable[[Case, str], bool]
+
+
+def _before(release: str, first: str) -> bool:
+    return version_key(release) < version_key(first)
+
+
+# The first releases that take an algorithm or a KV type.
+_SINCE = {"STANDALONE": "0.5.2", "NGRAM": "0.5.3", "bf16": "0.5.4"}
+
+REASONS = (
+    Reason(
+        "architecture unknown",
+        "The release does not know the architecture and would take it for plain attention; the plan is for a build that knows it.",
+        lambda case, release: _before(release, case.since),
+    ),
+    Reason(
+        "algorithm unknown",
+        "The release does not know the speculative algorithm and does not start.",
+        lambda case, release: _before(release, _SINCE.get(case.algorithm, "0")),
+    ),
+    Reason(
+        "KV type unknown",
+        "The release does not know the KV type by this name and does not start.",
+        lambda case, release: _before(release, _SINCE.get(case.options["kv_cache_dtype"], "0")),
+    ),
+    Reason(
+        "MLA in stages",
+        "The release does not split latent attention into pipeline stages and does not start.",
+        lambda case, release: "mla" in case.family and case.options.get("pp_size", 1) > 1 and _before(release, "0.5.2"),
+    ),
+    Reason(
+        "window in pages",
+        "The allocator of the release for sliding windows takes pages of one token only, so it does not start.",
+        lambda case, release: case.family == "swa" and case.options["page_size"] > 1 and _before(release, "0.5.7"),
+    ),
+)
