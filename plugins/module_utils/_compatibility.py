@@ -11,6 +11,13 @@ from ansible_collections.inferops.sglang.plugins.module_utils._config import Inp
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import DFLASH_TYPES, EAGLE_TYPES, Deployment
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import Era, dotted
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, check_draft
+from ansible_collections.inferops.sglang.plugins.module_utils._sliding_window import (
+    Windows,
+    has_two_pools,
+    rules_of,
+    tokens_by_requests,
+)
+from ansible_collections.inferops.sglang.plugins.module_utils._stages import stages
 
 
 def check_together(era: Era, target: Geometry, draft: Optional[Geometry], deployment: Deployment) -> None:
@@ -18,8 +25,13 @@ def check_together(era: Era, target: Geometry, draft: Optional[Geometry], deploy
     _check_ranks(target, deployment)
     if draft is not None and deployment.algorithm != "STANDALONE":
         check_draft(target, draft)
-    _check_era(era, target, draft, deployment)
-    _check_speculation(era, draft, deployment)
+    _check_era(era, target, deployment)
+    _check_pipeline(era, target, deployment)
+    _check_windows(era, target, draft, deployment)
+    if target.family == "compressed":
+        _check_compressed(era, target, deployment)
+    else:
+        _check_speculation(era, draft, deployment)
 
 
 def _check_ranks(target: Geometry, deployment: Deployment) -> None:
@@ -50,19 +62,89 @@ def _check_heads(geometry: Geometry, ranks: int, name: str) -> None:
         )
 
 
-def _check_era(era: Era, target: Geometry, draft: Optional[Geometry], deployment: Deployment) -> None:
-    if deployment.dcp_size > 1 and not era.dcp:
-        raise InputError(f"dcp_size {deployment.dcp_size}", f"SGLang {era.name}", "use SGLang 0.5.18 or newer, or dcp_size 1")
-    if deployment.draft_kv_cache_dtype and not era.draft_kv_dtype:
-        raise InputError(
-            f"draft_kv_cache_dtype {deployment.draft_kv_cache_dtype}", f"SGLang {era.name}", "use SGLang 0.5.18 or newer, or leave it out"
-        )
-    if target.family == "swa" and (deployment.pp_size > 1 or draft is not None):
-        raise InputError(
-            f"the pool of {target.architecture}", "pipeline stages or a draft model", "neither was proven for sliding-window models"
-        )
+def _check_era(era: Era, target: Geometry, deployment: Deployment) -> None:
+    _check_dcp(era, target, deployment)
     if target.draft is not None:
         raise InputError("the target model", f"the draft architecture {target.architecture}", "give the target as model")
+
+
+def _check_dcp(era: Era, target: Geometry, deployment: Deployment) -> None:
+    if deployment.dcp_size == 1:
+        return
+    if target.family in _UNSHARED:
+        raise InputError(f"dcp_size {deployment.dcp_size} for {target.architecture}", "an attention without it", "use dcp_size 1")
+    if era.dcp == "widened":
+        return
+    found = {
+        "none": f"SGLang {era.name}, which has no decode context parallelism",
+        "rows": "SGLang 0.5.15 or 0.5.16, which turn a request away that is longer than the rows of one rank",
+    }
+    asked = f"dcp_size {deployment.dcp_size} for {target.architecture}"
+    raise InputError(asked, found[era.dcp], "use SGLang 0.5.17 or newer, or dcp_size 1")
+
+
+# Attention that decode context parallelism does not share out.
+_UNSHARED = ("compressed", "minimax_sparse")
+
+
+def _check_pipeline(era: Era, target: Geometry, deployment: Deployment) -> None:
+    if deployment.pp_size > 1 and target.latent_dim and not era.mla_pipeline:
+        raise InputError(
+            f"pp_size {deployment.pp_size} for {target.architecture}",
+            f"SGLang {era.name} before 0.5.2, which knows no pipeline stages for latent attention",
+            "use SGLang 0.5.2 or newer, or pp_size 1",
+        )
+
+
+# Windowed by their classes, so that these releases split their pools; later ones switch that off.
+_GEMMA = ("Gemma2", "Gemma3")
+
+
+def _check_windows(era: Era, target: Geometry, draft: Optional[Geometry], deployment: Deployment) -> None:
+    asked = f"the pool of {target.architecture} under SGLang {era.name}"
+    if target.architecture.startswith(_GEMMA) and (0, 4, 9) <= era.since < (0, 5, 1) and not deployment.disable_hybrid_swa_memory:
+        raise InputError(
+            asked,
+            "two pools in 0.4.9, whose split was compared with no run",
+            "use SGLang 0.5.1 or newer, or disable_hybrid_swa_memory as the server gets it",
+        )
+    if draft is not None and draft.windows is not None and has_two_pools(draft.windows, era.since, deployment):
+        raise InputError(asked, f"the draft {draft.architecture} with two pools of its own", "use a draft without windowed layers")
+    if target.windows is None or not has_two_pools(target.windows, era.since, deployment):
+        return
+    if deployment.dcp_size > 1:
+        found = f"dcp_size {deployment.dcp_size} beside windowed layers"
+        raise InputError(asked, found, "use dcp_size 1: no release was compared with more")
+    if deployment.pp_size > 1:
+        _check_stages(asked, era, target, target.windows, deployment)
+
+
+def _check_stages(asked: str, era: Era, target: Geometry, windows: Windows, deployment: Deployment) -> None:
+    """Stages whose pools SGLang sizes each for itself are planned only where they come out alike."""
+    cut = [windows.of_stage(layers) for layers in stages(era, target.layers, deployment.pp_size)]
+    held = {(len(stage.full), len(stage.windowed)) for stage in cut}
+    rules = rules_of(era.since)
+    alone = rules.split == "layers" or (len(held) > 1 and (rules.split == "bytes" or tokens_by_requests(windows, rules, deployment)))
+    missing = any(not (full or not windows.full) or not windowed for full, windowed in held)
+    if alone or missing:
+        raise InputError(
+            asked,
+            f"stages of {', '.join(f'{full} full and {windowed} windowed layers' for full, windowed in sorted(held))}",
+            "use a pp_size whose stages hold as many of each, or SGLang 0.5.11 or newer",
+        )
+
+
+def _check_compressed(era: Era, target: Geometry, deployment: Deployment) -> None:
+    asked = f"the pools of {target.architecture}"
+    allowed = ("", "EAGLE", "DSPARK") if era.dspark else ("", "EAGLE")
+    if era.compressed == "none":
+        raise InputError(asked, f"SGLang {era.name}, which does not know them", f"use SGLang {dotted((0, 5, 12))} or newer")
+    if deployment.algorithm not in allowed:
+        found = f"speculative_algorithm {deployment.algorithm} under SGLang {era.name}"
+        raise InputError(asked, found, f"use {' or '.join(name or 'none' for name in allowed)}")
+    if era.compressed_extra_layer and deployment.pp_size > 1:
+        found = f"pp_size {deployment.pp_size} under SGLang 0.5.12, which counts every layer on each stage"
+        raise InputError(asked, found, "use SGLang 0.5.13 or newer")
 
 
 def _check_speculation(era: Era, draft: Optional[Geometry], deployment: Deployment) -> None:
@@ -87,10 +169,13 @@ def _check_speculation(era: Era, draft: Optional[Geometry], deployment: Deployme
 def _check_dflash(era: Era, draft: Geometry, deployment: Deployment) -> None:
     asked = f"speculative_algorithm {deployment.algorithm}"
     facts = draft.draft
-    if era.dflash_cell == "unknown":
-        raise InputError(asked, f"SGLang {era.name}, which has no such algorithm", f"use SGLang {dotted((0, 5, 11))} or newer")
-    if facts is None:
-        raise InputError(asked, f"the draft {draft.architecture}", "give a block-diffusion draft (DFlashDraftModel)")
+    spark = deployment.algorithm == "DSPARK"
+    if era.dflash_cell == "unknown" or (spark and not era.dspark):
+        first = dotted((0, 5, 16) if spark else (0, 5, 11))
+        raise InputError(asked, f"SGLang {era.name}, which has no such algorithm", f"use SGLang {first} or newer")
+    if facts is None or ("DSpark" in draft.architecture) != spark:
+        wanted = "one for DSPARK (such as Qwen3DSparkModel)" if spark else "a block-diffusion draft (DFlashDraftModel)"
+        raise InputError(asked, f"the draft {draft.architecture}", f"give {wanted}")
     if deployment.pp_size > 1:
         raise InputError(asked, f"pp_size {deployment.pp_size}", "use pp_size 1: this algorithm knows no pipeline stages")
     if deployment.dp_attention and not era.dflash_with_dp_attention:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 EAGLE_TYPES = ("EAGLE", "EAGLE3", "STANDALONE")
-DFLASH_TYPES = ("DFLASH", "DDTREE")
+DFLASH_TYPES = ("DFLASH", "DDTREE", "DSPARK")
 # SGLang's own max_running_requests under any speculative algorithm
 SPECULATIVE_REQUESTS = 48
 
@@ -28,6 +28,10 @@ class Deployment:
     page_size: int = 1
     kv_cache_dtype: str = "auto"
     draft_kv_cache_dtype: Optional[str] = None
+    attention_backend: Optional[str] = None
+    draft_attention_backend: Optional[str] = None
+    # of the cards, such as 9.0; None where it is not known
+    compute_capability: Optional[float] = None
     context_length: Optional[int] = None
     max_running_requests: Optional[int] = None
     max_total_tokens: Optional[int] = None
@@ -39,6 +43,10 @@ class Deployment:
     disable_radix_cache: bool = False
     disable_overlap_schedule: bool = False
     chunked_prefill_size: Optional[int] = None
+    mamba_full_memory_ratio: float = 0.9
+    max_mamba_cache_size: Optional[int] = None
+    mamba_ssm_dtype: Optional[str] = None
+    mamba_scheduler_strategy: str = "auto"
     mm_feature_transport: str = "cpu"
     cuda_graph_max_bs: Optional[int] = None
     disable_cuda_graph: bool = False

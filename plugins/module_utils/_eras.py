@@ -33,19 +33,51 @@ class Era:
     dflash_cell: str = "unknown"
     # the draft's own cell counts KV heads per attention rank, not per tensor-parallel rank
     dflash_attention_width: bool = False
+    dspark: bool = False
     dflash_with_dp_attention: bool = False
-    draft_kv_dtype: bool = False
-    # sliding-window models: none (as full) | layers | bytes (both split after sizing) | cell (inside the cell)
-    swa_split: str = "none"
-    swa_page_floor: bool = False
+    # layers that do not divide go one each to the last pipeline stages; before: all to the very last
+    spread_layers: bool = False
+    mla_pipeline: bool = False
     # V heads count with their own width; before: twice the K width
     v_head_dim: bool = False
     # fp8 sparse-attention cell counts the scales and the unquantised rope part that the pool stores
     dsa_fp8_stored: bool = False
-    # kv_cache_dtype auto follows a checkpoint that asks for FP8
-    auto_fp8: bool = False
+    # the backend that keeps fp8 sparse attention without them is the default from compute capability 10 on
+    dsa_raw_on_blackwell: bool = False
+    # sparse-attention layers that keep an index: all | frequency (by the stride of index_topk_freq) | types (by indexer_types)
+    dsa_index: str = "all"
+    # GLM's fp8 rows on compute capability 12 are scaled ones all the same
+    dsa_scaled_glm: bool = False
+    # every rank of decode context parallelism is charged for the whole index, which it keeps
+    dsa_index_whole: bool = False
+    # what kv_cache_dtype and the draft's own may be
+    kv_dtypes: tuple[str, ...] = ("auto", "fp8_e5m2", "fp8_e4m3")
+    draft_kv_dtypes: tuple[str, ...] = ()
+    # FP8 requests of a checkpoint (see _kv_quantisation) that kv_cache_dtype auto follows
+    auto_fp8: frozenset[str] = frozenset()
+    # what auto became stands in the flags from then on, and a draft finds it there
+    auto_recorded: bool = False
+    # a block-diffusion draft on the attention backend fa4 keeps its own 16-bit type
+    fa4_draft_own_type: bool = False
+    # 4-bit pools: none | latent (MLA only) | simple (K and V too, by the first formula) | recipes
+    fp4_cells: str = "none"
+    # nvfp4 keeps only the scale layouts and the workspace that its attention backends read
+    nvfp4_by_backend: bool = False
+    # MiniMax's sparse index is charged in the type it is kept in: always 16 bits | gemm (fp8 on compute capability 10) | hopper too
+    minimax_index: str = "16 bits"
+    # compressed attention (DeepSeek-V4): none | states (all inside the cell) | request_states (c128 states by request) | padded
+    compressed: str = "none"
+    # compressed attention counts the next-token layer's entry of compress_ratios as a layer of the target
+    compressed_extra_layer: bool = False
+    # attention_backend aiter takes 15 % off the fraction above 8192 tokens of context
+    aiter_fraction: bool = False
     multimodal_reserve: bool = False
-    dcp: bool = False
+    # decode context parallelism: none | rows (a request may be no longer than the rows of one rank) | widened
+    dcp: str = "none"
+    # its ranks share the KV heads only between them, so that each keeps more of them
+    dcp_shares_heads: bool = False
+    # it widens what the draft is charged with
+    dcp_draft_layers: bool = False
     # an explicit fraction is multiplied by this for multimodal models
     multimodal_fraction: float = 1.0
     # rows of the request table: user (as asked) | capped (2048 to 4096 at most) | pool (half the pool at most)
@@ -56,12 +88,28 @@ class Era:
     page_columns: str = "never"
 
 
+_KV_DTYPES = ("auto", "fp8_e5m2", "fp8_e4m3", "bf16", "bfloat16", "fp4_e2m1")
+_RECIPES = ("auto", "fp8_e5m2", "fp8_e4m3", "mxfp8", "bf16", "bfloat16", "nvfp4", "fp4_mx_block16")
+_DRAFT_KV_DTYPES = ("auto", "fp8_e5m2", "fp8_e4m3", "bf16", "bfloat16")
+# what asks for FP8 in the order in which the releases learned to read it
+_FP8_NVFP4 = frozenset({"modelopt_fp4", "modelopt_fp4_flat"})
+_FP8_MODELOPT = frozenset({"modelopt_fp4", "modelopt_fp4_flat", "modelopt_fp8"})
+_FP8_SCHEMES = frozenset({"modelopt_fp4", "modelopt_fp8"})
+_FP8_MIXED = _FP8_SCHEMES | {"modelopt_mixed"}
+_FP8_FLAT = _FP8_MIXED | {"modelopt_fp4_flat", "modelopt_fp8_flat", "modelopt_mixed_flat"}
+
 _FIRST = Era("0.4.6-0.5.6", (0, 4, 6), speculative_head_room=True, extra_request_rows=1, multimodal_fraction=0.9)
 
+# a row without changes stands where _sliding_window or _state_pool has a boundary
 _CHANGES: tuple[tuple[Release, dict[str, Any]], ...] = (
-    ((0, 4, 9), {"swa_split": "layers", "extra_request_rows": 0, "multimodal_fraction": 1.0}),
-    ((0, 5, 2), {"draft_columns": True}),
-    ((0, 5, 3), {"auto_fp8": True}),
+    ((0, 4, 9), {"extra_request_rows": 0, "multimodal_fraction": 1.0, "aiter_fraction": True}),
+    ((0, 5, 1), {}),
+    ((0, 5, 2), {"draft_columns": True, "mla_pipeline": True}),
+    ((0, 5, 3), {"auto_fp8": _FP8_NVFP4}),
+    ((0, 5, 3, 2), {}),
+    ((0, 5, 4), {"auto_fp8": _FP8_MODELOPT, "kv_dtypes": _KV_DTYPES, "fp4_cells": "latent"}),
+    ((0, 5, 5), {"fp4_cells": "simple"}),
+    ((0, 5, 6), {"spread_layers": True}),
     (
         (0, 5, 7),
         {
@@ -69,15 +117,14 @@ _CHANGES: tuple[tuple[Release, dict[str, Any]], ...] = (
             "integer_floor": True,
             "speculative_head_room": False,
             "v_head_dim": True,
-            "swa_split": "none",
-            "swa_page_floor": True,
         },
     ),
-    ((0, 5, 8), {"swa_split": "layers"}),
-    ((0, 5, 9), {"swa_split": "bytes"}),
-    ((0, 5, 10), {"request_rule": "capped"}),
-    ((0, 5, 11), {"name": "0.5.11-0.5.13", "swa_split": "cell", "dflash_cell": "layers", "extra_request_rows": 1}),
-    ((0, 5, 13), {"page_columns": "tree"}),
+    ((0, 5, 8), {}),
+    ((0, 5, 9), {"auto_fp8": _FP8_SCHEMES, "auto_recorded": True}),
+    ((0, 5, 10), {"request_rule": "capped", "auto_fp8": _FP8_MIXED, "dsa_raw_on_blackwell": True}),
+    ((0, 5, 11), {"name": "0.5.11-0.5.13", "dflash_cell": "layers", "extra_request_rows": 1}),
+    ((0, 5, 12), {"compressed": "states", "compressed_extra_layer": True}),
+    ((0, 5, 13), {"page_columns": "tree", "compressed_extra_layer": False}),
     (
         (0, 5, 14),
         {
@@ -88,14 +135,26 @@ _CHANGES: tuple[tuple[Release, dict[str, Any]], ...] = (
             "request_rule": "pool",
         },
     ),
-    ((0, 5, 16), {"page_columns": "always"}),
-    ((0, 5, 17), {"dsa_fp8_stored": True}),
+    ((0, 5, 15), {"compressed": "request_states", "auto_fp8": _FP8_FLAT, "dcp": "rows"}),
+    ((0, 5, 16), {"page_columns": "always", "kv_dtypes": _RECIPES, "fp4_cells": "recipes", "dspark": True, "fa4_draft_own_type": True}),
+    ((0, 5, 17), {"dsa_fp8_stored": True, "dsa_scaled_glm": True, "auto_recorded": False, "dcp": "widened", "dcp_draft_layers": True}),
     (
         (0, 5, 18),
-        {"name": "0.5.18-0.5.23", "dflash_cell": "own", "multimodal_reserve": True, "draft_kv_dtype": True, "dcp": True},
+        {
+            "name": "0.5.18-0.5.23",
+            "dflash_cell": "own",
+            "multimodal_reserve": True,
+            "draft_kv_dtypes": _DRAFT_KV_DTYPES,
+            "dcp_shares_heads": True,
+            "auto_fp8": _FP8_FLAT | {"fp8"},
+            "dsa_index": "frequency",
+        },
     ),
-    ((0, 5, 19), {"eagle_cell": "layers_and_index"}),
-    ((0, 5, 22), {"dflash_attention_width": True}),
+    ((0, 5, 19), {"eagle_cell": "layers_and_index", "auto_fp8": _FP8_FLAT | {"fp8", "compressed_tensors"}}),
+    ((0, 5, 20), {"dsa_index": "types"}),
+    ((0, 5, 21), {"nvfp4_by_backend": True, "compressed": "padded", "minimax_index": "gemm"}),
+    ((0, 5, 22), {"dflash_attention_width": True, "dsa_index_whole": True}),
+    ((0, 5, 23), {"minimax_index": "hopper"}),
 )
 
 
@@ -155,7 +214,7 @@ def era_of(version: Version) -> tuple[Era, tuple[str, ...]]:
             f"a version older than {dotted(ERAS[0].since)}, the first in the table",
             f"use SGLang {dotted(ERAS[0].since)} or newer",
         )
-    era = [row for row in ERAS if row.since <= version.release][-1]
+    era = [row for row in ERAS if row.since <= (*version.release, version.post)][-1]
     if version.release <= LAST_KNOWN:
         return era, version.notes
     note = (

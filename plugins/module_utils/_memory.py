@@ -22,14 +22,12 @@ from ansible_collections.inferops.sglang.plugins.module_utils._boots import (
     path_fact,
     read_boots,
 )
-from ansible_collections.inferops.sglang.plugins.module_utils._cells import (
-    element_bytes,
-)
 from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import Weights
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import (
     Deployment,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import ERAS, Era, Version
+from ansible_collections.inferops.sglang.plugins.module_utils._kv_dtype import kv_type, type_notes
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError
 from ansible_collections.inferops.sglang.plugins.module_utils._sizing import (
     GIB,
@@ -37,6 +35,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._sizing import (
     build_pool,
     free_at_sizing,
     request_table_gib,
+    state_gib,
 )
 
 # half a unit of the last place in SGLang's log, where all memory has two decimals
@@ -95,6 +94,19 @@ class _Case:
     def pool(self, era: Era) -> Pool:
         return build_pool(era, self.target, self.draft, self.deployment)
 
+    def ran(self, boot: Boot) -> Deployment:
+        """The plan's flags with those of a start, as far as it tells them and they decide the states of a hybrid model."""
+        if self.target.states is None:
+            return self.deployment
+        return replace(self.deployment, **boot.state_flags)
+
+    def pool_of(self, era: Era, boot: Boot) -> Pool:
+        """The pool as a start had it; with the plan's flags where those of the start do not go together here."""
+        try:
+            return build_pool(era, self.target, self.draft, self.ran(boot))
+        except InputError:
+            return self.pool(era)
+
 
 def find_memory(
     version: Version,
@@ -108,7 +120,9 @@ def find_memory(
     """Memory of the best evidence there is; raises InputError where there is too little of it."""
     case = _Case(version, era, target, draft, deployment, context_length, sources)
     case.pool(era)
-    starts, notes = matching(read_boots(sources.observed, element_bytes("auto", era, target)), _wanted(case))
+    as_auto = kv_type(era, target, replace(deployment, kv_cache_dtype="auto")).width
+    starts, notes = matching(read_boots(sources.observed, as_auto), _wanted(case))
+    notes.extend(type_notes(era, target, deployment))
     anchors = [anchor for anchor in (boot.anchor() for boot in starts) if anchor is not None]
     if anchors:
         memory = _from_anchors(case, anchors)
@@ -131,7 +145,7 @@ def _wanted(case: _Case) -> dict[str, Any]:
         "pp_size": dep.pp_size,
         "dp_size": dep.dp_size,
         "ep_size": dep.ep_size,
-        "kv_cache_dtype": element_bytes(dep.kv_cache_dtype, case.era, case.target),
+        "kv_cache_dtype": kv_type(case.era, case.target, dep).width,
         "page_size": dep.page_size,
     }
 
@@ -165,15 +179,18 @@ def _from_anchors(case: _Case, anchors: Sequence[Anchor]) -> Memory:
     era, era_notes = _era_of_line(case, line)
     pool = case.pool(era)
     before = _before(case, pool, line)
-    at_sizing = free_at_sizing(pool, before.gib, newest.fraction, newest.tokens)
+    boot = newest.boot
+    at_sizing = free_at_sizing(
+        case.pool_of(era, boot), before.gib, newest.fraction, newest.tokens, boot.mamba_slots, boot.at_sizing_gib
+    )
     return Memory(
         pool=pool,
         before_gib=before.gib,
         at_sizing_gib=at_sizing,
-        free_base_gib=_free_base(case, pool, newest, at_sizing),
+        free_base_gib=_free_base(case, case.pool_of(era, boot), newest, at_sizing),
         basis="observed",
         reasons=(_line_text(line, before), *era_notes, *_left_text(newest.boot)),
-        error_tokens=float(pool.page),
+        error_tokens=pool.page + pool.unsteady_tokens,
         error_slope=before.error,
         anchor=newest,
         earlier=line.other,
@@ -195,7 +212,7 @@ def _line(case: _Case, anchors: Sequence[Anchor]) -> _Line:
 def _noise(case: _Case, pool: Pool, line: _Line) -> float:
     """Share of the slope that log rounding and moving memory may account for."""
     moved = (2 * LOG_ERROR_GIB + case.sources.free_jitter_gib) * GIB / pool.effective_cell
-    return (moved + 2 * pool.page) / line.delta_tokens
+    return (moved + 2 * (pool.page + pool.unsteady_tokens)) / line.delta_tokens
 
 
 @dataclass(frozen=True)
@@ -224,7 +241,8 @@ def _before(case: _Case, pool: Pool, line: _Line) -> _Before:
 def _before_of_one(case: _Case, pool: Pool, newest: Anchor) -> _Before:
     """The formula of the pool solved for P: by A of the start, else by the weights, with f * P = pool + weights."""
     share = newest.fraction * pool.fraction_factor
-    paid = free_at_sizing(pool, 0.0, newest.fraction, newest.tokens)
+    ran = case.pool_of(pool.era, newest.boot)
+    paid = free_at_sizing(ran, 0.0, newest.fraction, newest.tokens, newest.boot.mamba_slots)
     logged = newest.boot.at_sizing_gib
     at_sizing = case.sources.free_at_sizing_gib if logged is None else logged
     if at_sizing is not None and at_sizing > paid:
@@ -329,8 +347,10 @@ def _free_base(case: _Case, pool: Pool, anchor: Anchor, at_sizing: float) -> flo
     if boot.free_gib is None:
         return at_sizing - _uncharged_gib(case, pool)
     ran = replace(case.deployment, max_running_requests=boot.max_running_requests or case.deployment.max_running_requests)
-    table = request_table_gib(pool, ran, boot.context_length or case.context_length, anchor.tokens)
-    return boot.free_gib + pool.stored_gib(anchor.tokens) + table
+    context = boot.context_length or case.context_length
+    table = request_table_gib(pool, ran, context, anchor.tokens, boot.mamba_slots)
+    states = state_gib(pool, ran, context, anchor.tokens, boot.mamba_slots)
+    return boot.free_gib + pool.stored_gib(anchor.tokens) + states + table
 
 
 def _uncharged_gib(case: _Case, pool: Pool) -> float:
@@ -379,7 +399,7 @@ def _from_measurement(case: _Case, measured: _Measured, starts: Sequence[Boot]) 
         reasons=(
             f"From an observed start that {end}: {before:.2f} GiB free before the weights, {at_sizing:.2f} GiB when the pool is sized.",
         ),
-        error_tokens=3 * LOG_ERROR_GIB * GIB / pool.effective_cell,
+        error_tokens=3 * LOG_ERROR_GIB * GIB / pool.effective_cell + pool.unsteady_tokens,
     )
 
 
@@ -406,7 +426,7 @@ def _from_estimate(case: _Case, starts: Sequence[Boot]) -> Memory:
         free_base_gib=at_sizing - draft - _graphs_gib(starts),
         basis="estimated",
         reasons=(text, *_estimate_notes(case, pool, draft)),
-        error_tokens=error * GIB / pool.effective_cell + pool.page,
+        error_tokens=error * GIB / pool.effective_cell + pool.page + pool.unsteady_tokens,
     )
 
 

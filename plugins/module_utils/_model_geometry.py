@@ -10,10 +10,15 @@ is refused by name and never sized as plain multi-head attention, which would be
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Optional
 
-from ansible_collections.inferops.sglang.plugins.module_utils._architectures import ARCHITECTURES, UNSIZED
+from ansible_collections.inferops.sglang.plugins.module_utils._architectures import (
+    ARCHITECTURES,
+    MULTIMODAL,
+    TEXT_ONLY,
+    UNSIZED,
+)
 from ansible_collections.inferops.sglang.plugins.module_utils._config import (
     Config,
     InputError,
@@ -22,6 +27,9 @@ from ansible_collections.inferops.sglang.plugins.module_utils._config import (
     optional_count,
     required_count,
 )
+from ansible_collections.inferops.sglang.plugins.module_utils._kv_quantisation import fp8_form
+from ansible_collections.inferops.sglang.plugins.module_utils._sliding_window import WINDOWED, Windows, read_windows
+from ansible_collections.inferops.sglang.plugins.module_utils._states import States, hybrid_config, read_states
 
 __all__ = ["Draft", "Geometry", "InputError", "Release", "check_draft", "read_geometry"]
 
@@ -49,7 +57,18 @@ class Geometry:
     latent_dim: int = 0
     rope_dim: int = 0
     index_head_dim: int = 0
-    swa_layers: int = 0
+    # which layers of sparse attention keep an index, by the two ways in which SGLang tells them (none named: all of them)
+    index_by_frequency: tuple[bool, ...] = ()
+    index_by_types: tuple[bool, ...] = ()
+    # heads of the index of MiniMax's layers: none, a K, or a K and a V
+    index_heads: tuple[int, ...] = ()
+    # what DeepSeek-V4 compresses the tokens of each layer by (0: not at all), those of its next-token layers, and its window
+    compress_ratios: tuple[int, ...] = ()
+    nextn_ratios: tuple[int, ...] = ()
+    window: int = 0
+    windows: Optional[Windows] = None
+    # what the layers without a KV cache keep for each request
+    states: Optional[States] = None
     nextn_layers: int = 0
     hidden_size: Optional[int] = None
     # width of the states a draft takes from its target, where that is not its own
@@ -57,7 +76,8 @@ class Geometry:
     vocab_size: Optional[int] = None
     max_position: Optional[int] = None
     multimodal: bool = False
-    fp8_kv_checkpoint: bool = False
+    # form in which the checkpoint asks for an FP8 KV cache (see _kv_quantisation)
+    fp8_kv_form: Optional[str] = None
     since: Release = (0, 4, 6)
     draft: Optional[Draft] = None
 
@@ -65,6 +85,18 @@ class Geometry:
     def draft_layers(self) -> int:
         """KV layers when this model serves as a draft: the next-token layers of an MTP checkpoint, else all."""
         return self.nextn_layers or self.layers
+
+    def of_stage(self, layers: range) -> Geometry:
+        """The model as one pipeline stage holds it."""
+        return replace(
+            self,
+            layers=len(layers),
+            windows=self.windows.of_stage(layers) if self.windows else None,
+            index_by_frequency=self.index_by_frequency[layers.start : layers.stop],
+            index_by_types=self.index_by_types[layers.start : layers.stop],
+            index_heads=self.index_heads[layers.start : layers.stop],
+            compress_ratios=self.compress_ratios[layers.start : layers.stop],
+        )
 
 
 def read_geometry(config: Config, what: str = "the model") -> Geometry:
@@ -75,23 +107,25 @@ def read_geometry(config: Config, what: str = "the model") -> Geometry:
     row = ARCHITECTURES.get(name)
     if row is None:
         raise _refusal(name, what)
-    text = _text_config(config)
-    reader = _READERS[row.family]
+    text = hybrid_config(name, _text_config(config, name))
+    states = read_states(name, text, what)
+    family = _family(name, row.family, text)
     return Geometry(
-        family=row.family,
+        family=family,
         architecture=name,
-        layers=required_count(text, "num_hidden_layers", what),
+        layers=required_count(text, "num_hidden_layers", what) * _ATTENTIONS_PER_LAYER.get(name, 1),
         query_heads=required_count(text, "num_attention_heads", what),
-        nextn_layers=optional_count(text, "num_nextn_predict_layers") or 0,
+        states=states,
+        nextn_layers=optional_count(text, "num_nextn_predict_layers") or (states.nextn_layers if states else 0),
         hidden_size=optional_count(text, "hidden_size"),
         target_hidden_size=optional_count(text, "target_hidden_size"),
         vocab_size=optional_count(text, "vocab_size"),
         max_position=_max_position(text),
-        multimodal="vision_config" in config or "audio_config" in config,
-        fp8_kv_checkpoint=_fp8_kv(config) or _fp8_kv(text),
-        since=row.since,
+        multimodal=_multimodal(config, name),
+        fp8_kv_form=fp8_form(config) or fp8_form(text),
+        since=max(row.since, states.since) if states else row.since,
         draft=_draft(text, what) if row.is_draft else None,
-        **reader(text, what),
+        **_READERS[family](text, name, what),
     )
 
 
@@ -142,63 +176,208 @@ def _architecture_name(config: Config, what: str) -> str:
     )
 
 
-def _text_config(config: Config) -> Config:
-    """The language model's part of a multimodal configuration."""
-    for key in ("text_config", "llm_config", "language_config"):
-        part = config.get(key)
-        if isinstance(part, Mapping):
-            return part
-    return config
+# Two attentions, each with a cache of its own, in one layer.
+_ATTENTIONS_PER_LAYER = {"LongcatFlashForCausalLM": 2}
+
+# What some architectures call the keys that all others share.
+_OTHER_NAMES = {
+    "num_hidden_layers": ("num_layers", "n_layer", "n_layers"),
+    "num_attention_heads": ("n_head", "n_heads"),
+    "hidden_size": ("n_embd", "d_model"),
+}
 
 
-def _read_mha(text: Config, what: str) -> dict[str, Any]:
-    if "kv_lora_rank" in text or "index_topk" in text:
+def _text_config(config: Config, name: str) -> Config:
+    """The language model's part of a multimodal configuration, under the keys that most models use."""
+    text = config if name.startswith("Llava") and name.endswith("ForCausalLM") else _nested(config)
+    missing = {key: others for key, others in _OTHER_NAMES.items() if text.get(key) is None}
+    found = {key: next((text[other] for other in others if text.get(other) is not None), None) for key, others in missing.items()}
+    return {**text, **{key: value for key, value in found.items() if value is not None}}
+
+
+def _nested(config: Config) -> Config:
+    thinker = config.get("thinker_config")
+    if isinstance(thinker, Mapping):
+        inner = thinker.get("text_config")
+        return inner if isinstance(inner, Mapping) else thinker
+    parts = (config.get(key) for key in ("llm_config", "language_config", "text_config"))
+    return next((part for part in parts if isinstance(part, Mapping)), config)
+
+
+def _multimodal(config: Config, name: str) -> bool:
+    """Does SGLang serve this model as a multimodal one, where it is not told otherwise?"""
+    if name == "MiMoV2ForCausalLM":
+        return "vision_config" in config and "audio_config" in config
+    nested = any(isinstance(config.get(key), Mapping) for key in ("thinker_config", "llm_config", "language_config", "text_config"))
+    return (nested or name in MULTIMODAL) and name not in TEXT_ONLY
+
+
+# Latent attention that is a sparse one where the configuration has index_topk.
+_SPARSE_IF_INDEXED = (
+    "DeepseekV3ForCausalLM",
+    "DeepseekV3ForCausalLMNextN",
+    "DeepseekV32ForCausalLM",
+    "GlmMoeDsaForCausalLM",
+    "MistralLarge3ForCausalLM",
+    "PixtralForConditionalGeneration",
+)
+
+
+def _family(name: str, family: str, text: Config) -> str:
+    if family in ("mla", "dsa") and name in _SPARSE_IF_INDEXED:
+        return "dsa" if text.get("index_topk") is not None else "mla"
+    if family != "either":
+        return family
+    return "mla" if text.get("kv_lora_rank") and text.get("use_mla", True) else "mha"
+
+
+def _read_mha(text: Config, _name: str, what: str) -> dict[str, Any]:
+    if (text.get("kv_lora_rank") and text.get("use_mla", True)) or text.get("index_topk"):
         raise InputError(
             f"the KV bytes per token of {what}",
             "an architecture with K and V heads whose configuration also has kv_lora_rank or index_topk",
             "check that config.json belongs to this checkpoint",
         )
+    if text.get("is_hybrid_swa"):
+        raise InputError(
+            f"the KV bytes per token of {what}",
+            "is_hybrid_swa, which gives the windowed layers of any architecture a pool of their own",
+            "start it once with a low and once with a higher mem_fraction_static and draw the line through the two pools",
+        )
     heads = required_count(text, "num_attention_heads", what)
     head_dim = optional_count(text, "head_dim") or required_count(text, "hidden_size", what) // heads
     return {
-        "kv_heads": optional_count(text, "num_key_value_heads") or heads,
+        "kv_heads": _kv_heads(text, what) or heads,
         "head_dim": head_dim,
         "v_head_dim": optional_count(text, "v_head_dim") or head_dim,
     }
 
 
-def _read_mla(text: Config, what: str) -> dict[str, Any]:
-    return {"latent_dim": required_count(text, "kv_lora_rank", what), "rope_dim": required_count(text, "qk_rope_head_dim", what)}
+_KV_HEAD_KEYS = ("n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num", "num_attention_groups")
 
 
-def _read_dsa(text: Config, what: str) -> dict[str, Any]:
-    shared = [kind for kind in text.get("indexer_types") or [] if kind != "full"]
-    if shared or (optional_count(text, "index_topk_freq") or 1) > 1:
+def _kv_heads(text: Config, what: str) -> Optional[int]:
+    """KV heads of a layer, by the key that SGLang reads first; None where there are as many as attention heads."""
+    if text.get("multi_query") is True:
+        return 1
+    attention = text.get("attn_config")
+    if isinstance(attention, Mapping):
+        return optional_count(attention, "kv_n_heads")
+    if text.get("model_type") == "nemotron-nas":
+        return _kv_heads_of_blocks(text, what)
+    return next((count for count in (optional_count(text, key) for key in _KV_HEAD_KEYS) if count), None)
+
+
+def _kv_heads_of_blocks(text: Config, what: str) -> int:
+    """KV heads of a model that was cut layer by layer: those of its layers with attention, which must agree."""
+    blocks = text.get("block_configs")
+    attentions = [block.get("attention") for block in blocks if isinstance(block, Mapping)] if isinstance(blocks, list) else []
+    groups = {optional_count(part, "n_heads_in_group") for part in attentions if isinstance(part, Mapping) and not part.get("no_op")}
+    if len(groups) != 1 or None in groups:
+        raise InputError(
+            f"the KV heads of {what}",
+            f"block_configs with n_heads_in_group {sorted(str(group) for group in groups)}",
+            "SGLang serves such a model only if every layer with attention has as many KV heads; give the whole config.json",
+        )
+    return required_count(text, "num_attention_heads", what) // int(groups.pop() or 1)
+
+
+def _read_mla(text: Config, name: str, what: str) -> dict[str, Any]:
+    if text.get("index_topk"):
         raise InputError(
             f"the KV bytes per token of {what}",
-            f"sparse attention whose layers share an index ({len(shared)} layers without their own), sized differently from 0.5.18 on",
+            f"index_topk in a configuration of {name}, which makes its attention a sparse one",
             "start it once with a low and once with a higher mem_fraction_static and draw the line through the two pools",
         )
-    return {**_read_mla(text, what), "index_head_dim": required_count(text, "index_head_dim", what)}
+    return _latent(text, what)
 
 
-def _read_swa(text: Config, what: str) -> dict[str, Any]:
-    kinds = text.get("layer_types") or []
-    windowed = sum("sliding" in str(kind) for kind in kinds)
-    layers = required_count(text, "num_hidden_layers", what)
-    if len(kinds) != layers or windowed in (0, layers):
+def _latent(text: Config, what: str) -> dict[str, Any]:
+    # attention without positions keeps the latent part alone
+    rope = 0 if text.get("qk_rope_head_dim") == 0 else required_count(text, "qk_rope_head_dim", what)
+    return {"latent_dim": required_count(text, "kv_lora_rank", what), "rope_dim": rope}
+
+
+def _read_dsa(text: Config, _name: str, what: str) -> dict[str, Any]:
+    if (optional_count(text, "index_kpool") or 1) > 1:
         raise InputError(
             f"the KV bytes per token of {what}",
-            f"layer_types with {len(kinds)} entries, {windowed} of them sliding, for {layers} layers",
-            "give the whole config.json: the split into full and sliding layers decides the pool",
+            f"index_kpool {text['index_kpool']!r}: an index of pooled tokens",
+            "start it once with a low and once with a higher mem_fraction_static and draw the line through the two pools",
         )
-    return {**_read_mha(text, what), "swa_layers": windowed}
+    layers = required_count(text, "num_hidden_layers", what)
+    by_frequency = tuple(_has_index(text, layer) for layer in range(layers))
+    types = text.get("indexer_types")
+    listed = isinstance(types, list) and tuple(layer >= len(types) or types[layer] != "shared" for layer in range(layers))
+    return {
+        **_latent(text, what),
+        "index_head_dim": required_count(text, "index_head_dim", what),
+        "index_by_frequency": by_frequency,
+        "index_by_types": listed or by_frequency,
+    }
 
 
-_READERS: dict[str, Callable[[Config, str], dict[str, Any]]] = {
+def _has_index(text: Config, layer: int) -> bool:
+    """Does this layer look for its own top tokens? By index_topk_pattern, else every index_topk_freq-th one does."""
+    pattern = text.get("index_topk_pattern")
+    if isinstance(pattern, (str, list)):
+        return layer >= len(pattern) or pattern[layer] != "S"
+    first = optional_count(text, "index_skip_topk_offset") or 2
+    return max(layer - first + 1, 0) % (optional_count(text, "index_topk_freq") or 1) == 0
+
+
+def _read_compressed(text: Config, name: str, what: str) -> dict[str, Any]:
+    layers = required_count(text, "num_hidden_layers", what)
+    ratios = text.get("compress_ratios")
+    if not isinstance(ratios, list) or len(ratios) < layers or not set(ratios) <= {0, 4, 128} or text.get("kv_source_layer_ids"):
+        raise InputError(
+            f"the pools of {what}",
+            f"{name} with compress_ratios {ratios if not isinstance(ratios, list) else sorted(set(map(str, ratios)))} for {layers} layers",
+            "only ratios of 0, 4 and 128 were compared with a release; start it twice with different fractions and draw the line",
+        )
+    return {
+        "head_dim": required_count(text, "head_dim", what),
+        "rope_dim": required_count(text, "qk_rope_head_dim", what),
+        "index_head_dim": required_count(text, "index_head_dim", what),
+        "compress_ratios": tuple(ratios[:layers]),
+        "nextn_ratios": tuple(ratios[layers:]),
+        "window": required_count(text, "sliding_window", what),
+    }
+
+
+def _read_minimax_sparse(text: Config, name: str, what: str) -> dict[str, Any]:
+    layers = required_count(text, "num_hidden_layers", what)
+    sparse = text.get("sparse_attention_config")
+    found = sparse if isinstance(sparse, Mapping) else {}
+    kinds, key_only = found.get("sparse_attention_freq"), found.get("sparse_disable_index_value")
+    if not (isinstance(kinds, list) and isinstance(key_only, list) and len(kinds) == len(key_only) == layers):
+        raise InputError(
+            f"the sparse layers of {what}",
+            f"sparse_attention_freq {kinds!r} and sparse_disable_index_value {key_only!r} for {layers} layers",
+            "give the whole config.json: both lists name every layer",
+        )
+    return {
+        **_read_mha(text, name, what),
+        "index_head_dim": required_count(found, "sparse_index_dim", what),
+        "index_heads": tuple((1 if alone else 2) if kind else 0 for kind, alone in zip(kinds, key_only)),
+    }
+
+
+def _read_swa(text: Config, name: str, what: str) -> dict[str, Any]:
+    full = _read_mha({**text, "is_hybrid_swa": False}, name, what)
+    if WINDOWED[name].heads == "gemma":
+        head_dim = optional_count(text, "global_head_dim") or full["head_dim"]
+        kv_heads = optional_count(text, "num_global_key_value_heads") or full["kv_heads"]
+        full = {"kv_heads": kv_heads, "head_dim": head_dim, "v_head_dim": optional_count(text, "v_head_dim") or head_dim}
+    return {**full, "windows": read_windows(text, name, (full["kv_heads"], full["head_dim"], full["v_head_dim"]), what)}
+
+
+_READERS: dict[str, Callable[[Config, str, str], dict[str, Any]]] = {
     "mha": _read_mha,
     "mla": _read_mla,
     "dsa": _read_dsa,
+    "compressed": _read_compressed,
+    "minimax_sparse": _read_minimax_sparse,
     "swa": _read_swa,
 }
 
@@ -232,18 +411,3 @@ def _max_position(text: Config) -> Optional[int]:
         return length
     factor = rope.get("factor")
     return int(length * factor) if isinstance(factor, (int, float)) and not isinstance(factor, bool) else length
-
-
-def _fp8_kv(config: Config) -> bool:
-    """Does the checkpoint's quantisation ask for an FP8 KV cache, in the nested or in the flat form of ModelOpt?"""
-    quant = config.get("quantization_config")
-    if not isinstance(quant, Mapping):
-        return False
-    inner = quant.get("quantization")
-    names = [part.get("kv_cache_quant_algo") for part in (quant, inner) if isinstance(part, Mapping)]
-    if any(isinstance(name, str) and name.upper() == "FP8" for name in names):
-        return True
-    scheme = quant.get("kv_cache_scheme")
-    if quant.get("quant_algo") is None or not isinstance(scheme, Mapping):
-        return False
-    return bool(scheme.get("type") == "float" and scheme.get("num_bits") == 8)

@@ -14,14 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Optional, Union
 
 from ansible_collections.inferops.sglang.plugins.module_utils._boots import Anchor, Boot
-from ansible_collections.inferops.sglang.plugins.module_utils._cells import (
-    element_bytes,
-)
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import (
     SPECULATIVE_REQUESTS,
     Deployment,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import Era, Version, dotted, era_of, parse_version
+from ansible_collections.inferops.sglang.plugins.module_utils._kv_dtype import kv_type
 from ansible_collections.inferops.sglang.plugins.module_utils._memory import Memory, Sources, find_memory
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError
 from ansible_collections.inferops.sglang.plugins.module_utils._requests import (
@@ -37,11 +35,14 @@ from ansible_collections.inferops.sglang.plugins.module_utils._sizing import (
     fraction_for,
     largest_fraction,
     lowest_fraction,
+    mamba_slots,
     max_requests,
     pool_tokens,
     request_table_gib,
     required_tokens,
     round_up,
+    state_gib,
+    wanted_requests,
 )
 
 # Public starts that died in prefill had 0.45 to 0.84 GiB left, the tightest that held had 1.34.
@@ -134,6 +135,7 @@ def make_plan(request: Request) -> Plan:
         *memory.reasons,
         *_pool_notes(request, memory, required),
         *solution.reasons,
+        *_state_notes(situation, solution),
         *_request_notes(solution, situation, asked, advised),
     ]
     return Plan(
@@ -181,6 +183,8 @@ def _check(request: Request) -> None:
         "max_total_tokens": deployment.max_total_tokens,
         "speculative_num_draft_tokens": deployment.num_draft_tokens,
         "swa_full_tokens_ratio": deployment.swa_full_tokens_ratio,
+        "mamba_full_memory_ratio": deployment.mamba_full_memory_ratio,
+        "max_mamba_cache_size": deployment.max_mamba_cache_size,
     }
     for name, value in counts.items():
         if value is not None and not 0 < value < math.inf:
@@ -240,9 +244,14 @@ class _Situation:
     def tokens(self, fraction: float) -> int:
         return pool_tokens(self.pool, self.before_gib, self.at_sizing_gib, fraction)
 
-    def headroom(self, tokens: int) -> float:
-        table = request_table_gib(self.pool, self.deployment, self.context_length, tokens)
-        return self.free_base_gib - self.pool.stored_gib(tokens) - table
+    def slots(self, fraction: float) -> int:
+        return mamba_slots(self.pool, self.before_gib, self.at_sizing_gib, fraction)
+
+    def headroom(self, fraction: float) -> float:
+        tokens, slots = self.tokens(fraction), self.slots(fraction)
+        table = request_table_gib(self.pool, self.deployment, self.context_length, tokens, slots)
+        states = state_gib(self.pool, self.deployment, self.context_length, tokens, slots)
+        return self.free_base_gib - self.pool.stored_gib(tokens) - states - table
 
     @property
     def floor_gib(self) -> float:
@@ -256,7 +265,7 @@ class _Situation:
 
     @property
     def upper_bound(self) -> Optional[float]:
-        bound = largest_fraction(lambda fraction: self.headroom(self.tokens(fraction)) >= self.min_headroom_gib)
+        bound = largest_fraction(lambda fraction: self.headroom(fraction) >= self.min_headroom_gib)
         if bound is None or self.seen_too_high is None:
             return bound
         below = (math.ceil(round(self.seen_too_high * STEPS, 6)) - 1) / STEPS
@@ -274,7 +283,7 @@ class _Solution:
 
 def _situation(request: Request, memory: Memory) -> _Situation:
     jitter = request.sources.free_jitter_gib
-    margin = math.ceil(jitter * GIB / memory.pool.effective_cell)
+    margin = math.ceil(jitter * GIB / memory.pool.effective_cell + memory.pool.unsteady_tokens) if jitter else 0
     context, longest = request.context_length, request.target.max_position
     obstacles = []
     if context is not None and longest is not None and context > longest:
@@ -341,7 +350,7 @@ def _solve(situation: _Situation, required: int) -> _Solution:
     verdict, reasons = _judge(situation, fraction, required)
     tokens = situation.tokens(fraction)
     extra = (situation.margin_reason,) if situation.margin_reason else ()
-    return _Solution(fraction, tokens, situation.headroom(tokens), verdict, (*extra, *reasons))
+    return _Solution(fraction, tokens, situation.headroom(fraction), verdict, (*extra, *reasons))
 
 
 def _out_of_reach(situation: _Situation, wanted: int) -> _Solution:
@@ -350,7 +359,7 @@ def _out_of_reach(situation: _Situation, wanted: int) -> _Solution:
     cap = situation.pool.cap
     why = f"max_total_tokens {cap:,} caps the pool" if cap is not None and cap < wanted else "no fraction below 1 gives more"
     reason = f"{wanted:,} tokens are out of reach: {most:,} at most; {why}."
-    return _Solution(None, most, situation.headroom(most), "impossible", (*situation.obstacles, reason))
+    return _Solution(None, most, situation.headroom((STEPS - 1) / STEPS), "impossible", (*situation.obstacles, reason))
 
 
 def _answer(request: Request, situation: _Situation, required: Optional[int]) -> _Solution:
@@ -360,13 +369,13 @@ def _answer(request: Request, situation: _Situation, required: Optional[int]) ->
         return _solve(situation, required or 0)
     tokens = situation.tokens(fraction)
     verdict, reasons = _judge(situation, fraction, required)
-    return _Solution(fraction, tokens, situation.headroom(tokens), verdict, tuple(reasons))
+    return _Solution(fraction, tokens, situation.headroom(fraction), verdict, tuple(reasons))
 
 
 def _judge(situation: _Situation, fraction: float, required: Optional[int]) -> tuple[str, list[str]]:
     """Verdict over one fraction, and why."""
     tokens = situation.tokens(fraction)
-    headroom = situation.headroom(tokens)
+    headroom = situation.headroom(fraction)
     lower, upper = situation.lower_bound, situation.upper_bound
     reasons = list(situation.obstacles)
     if tokens == 0:
@@ -429,7 +438,7 @@ def _other_pool(request: Request, era: Era, deployment: Deployment) -> Optional[
 
 def _fp8(request: Request, memory: Memory, situation: _Situation, required: int) -> Optional[Alternative]:
     era = memory.pool.era
-    if element_bytes(request.deployment.kv_cache_dtype, era, request.target) == 1:
+    if kv_type(era, request.target, request.deployment).width < 2:
         return None
     deployment = replace(request.deployment, kv_cache_dtype="fp8_e4m3")
     pool = _other_pool(request, era, deployment)
@@ -526,13 +535,14 @@ def _running(
     pool = build_pool(era, request.target, request.draft, deployment)
     fraction = solution.fraction or (STEPS - 1) / STEPS
     tokens = pool_tokens(pool, situation.before_gib, situation.at_sizing_gib, fraction)
-    requests = max_requests(pool, deployment, situation.context_length, solution.tokens)
+    slots = mamba_slots(pool, situation.before_gib, situation.at_sizing_gib, fraction)
+    requests = max_requests(pool, deployment, situation.context_length, solution.tokens, slots)
     # a start may have shown that the build follows other rules than its version says
     release = version.release if era.since <= version.release else era.since
     return _Running(
         flag=deployment.max_running_requests,
         requests=requests,
-        table_gib=request_table_gib(pool, deployment, situation.context_length, solution.tokens),
+        table_gib=request_table_gib(pool, deployment, situation.context_length, solution.tokens, slots),
         batch_sizes=graph_batch_sizes(release, deployment, situation.before_gib, requests),
         tokens_each=verified_tokens(deployment, request.draft),
         pool_tokens=tokens,
@@ -582,13 +592,45 @@ def _requests_text(count: int) -> str:
     return "one request" if count == 1 else f"{count:,} requests"
 
 
+# --- the states of a hybrid model -------------------------------------------------------------------------------------------
+
+
+def _state_notes(situation: _Situation, solution: _Solution) -> list[str]:
+    """What the pool of states takes, what would give that memory to tokens, and how many requests its slots serve."""
+    states = situation.pool.states
+    if states is None or solution.tokens == 0:
+        return []
+    slots = situation.slots(solution.fraction or (STEPS - 1) / STEPS)
+    gib = state_gib(situation.pool, situation.deployment, situation.context_length, solution.tokens, slots)
+    each = f"{states.slot_bytes / (1 << 20):.2f} MiB"
+    notes = [f"The states take {gib:.2f} GiB beside the KV pool, for {slots:,} slots of {each}; {_state_advice(situation)} gives tokens."]
+    wanted = wanted_requests(situation.pool, situation.deployment, situation.context_length, solution.tokens)
+    served = states.requests(slots)
+    if served < wanted:
+        asked = situation.deployment.max_running_requests
+        than = f"the {asked:,} asked for in all" if asked else f"SGLang's own {wanted:,}"
+        notes.append(
+            f"max_running_requests is capped to {served:,} in a worker, below {than}: a request may need {states.cache.per_request} "
+            f"of the {slots:,} slots."
+        )
+    return [*states.cache.notes, *notes]
+
+
+def _state_advice(situation: _Situation) -> str:
+    states, deployment = situation.pool.states, situation.deployment
+    if states is None or states.fixed is None:
+        ratio = f"a mamba_full_memory_ratio smaller than {deployment.mamba_full_memory_ratio:g}"
+        return f"{ratio}, and fewer max_running_requests," if states is not None and states.draft_tokens else ratio
+    return "a smaller max_mamba_cache_size" if deployment.max_mamba_cache_size else "a smaller max_running_requests"
+
+
 # --- what to say about it ----------------------------------------------------------------------------------------------------
 
 
 def _build_notes(request: Request, version: Version) -> list[str]:
     notes = []
     for geometry in (request.target, request.draft):
-        if geometry is not None and version.release < geometry.since:
+        if geometry is not None and (*version.release, version.post) < geometry.since:
             notes.append(
                 f"{geometry.architecture} is known to SGLang from {dotted(geometry.since)} on: the release {version.text} would "
                 "take it for something else; these figures are for a build that knows it."
@@ -662,7 +704,7 @@ def _plain_bytes(pool: Pool) -> dict[str, Union[int, float]]:
     plain = {
         "target": pool.target_bytes / pool.rows,
         "draft": pool.draft_bytes / pool.rows,
-        "charged": pool.effective_cell,
+        "charged": pool.charged_cell,
     }
     return {key: int(value) if value == int(value) else round(value, 1) for key, value in plain.items()}
 
