@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import Deployment
-from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, Release
+from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError, Release
 
 # The driver's total of a card is above what is free before the weights by its own share, the CUDA context and NCCL.
 CARD_OVERHEAD_GIB = 3.0
@@ -41,15 +41,15 @@ _CAPTURES = (
 )
 
 
-def graph_batch_sizes(
-    release: Release, deployment: Deployment, free_gib: float, requests: int
-) -> Optional[tuple[int, ...]]:
+def graph_batch_sizes(release: Release, deployment: Deployment, free_gib: float, requests: int) -> Optional[tuple[int, ...]]:
     """Batch sizes for which decode (or verify) graphs are captured, smallest first; None where they are not known.
 
     ``free_gib`` is the free memory of a card before the weights load, ``requests`` what one worker makes room for. Not known:
     releases before 0.5.3, attention with data parallelism (the sizes are aligned to its ranks), and cards whose size class
     the free memory leaves open.
     """
+    if deployment.cuda_graph_max_bs is not None and deployment.cuda_graph_max_bs < 1:
+        raise InputError("cuda_graph_max_bs", str(deployment.cuda_graph_max_bs), "give a whole number from 1 up, or disable_cuda_graph")
     if deployment.disable_cuda_graph:
         return ()
     known = [row for row in _CAPTURES if row.since <= release]

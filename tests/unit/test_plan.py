@@ -583,3 +583,73 @@ def test_mtp_drafts_come_with_the_model() -> None:
 def test_what_cannot_be_planned(changes: dict[str, Any], word: str) -> None:
     with pytest.raises(InputError, match=f"asked for .*{word}" if not word.startswith(("no", "context", "gpu")) else word):
         plan(**{**ESTIMATE, **changes})
+
+
+# --- the second lever: requests ---
+
+# flags, then requests, table in GiB (rows + 1 from 0.5.11 on, context + 4 + draft tokens, 4 bytes), batch sizes, advice
+COSTS: list[tuple[dict[str, Any], int, float, int | None, int]] = [
+    # the flags of the two starts of the founding case, with 197,264 tokens: 65 and 9 rows of 200,012 entries
+    ({"max_running_requests": 64, "num_draft_tokens": 8}, 64, 65 * 200012 * 4 / 2**30, 27, 1),
+    ({"max_running_requests": 8, "num_draft_tokens": 8}, 8, 9 * 200012 * 4 / 2**30, 8, 1),
+    # SGLang's default under speculation
+    ({"max_running_requests": None, "num_draft_tokens": 8}, 48, 49 * 200012 * 4 / 2**30, 23, 1),
+    # requests of a shorter context
+    ({"max_running_requests": 8, "num_draft_tokens": 8, "context_length": 32768}, 8, 9 * 32780 * 4 / 2**30, 8, 6),
+    ({"max_running_requests": 9, "num_draft_tokens": 8, "context_length": 32768, "concurrent_requests": 6.5}, 9, 10 * 32780 / 2**28, 9, 7),
+    ({"max_running_requests": 8, "num_draft_tokens": 8, "disable_cuda_graph": True}, 8, 9 * 200012 * 4 / 2**30, 0, 1),
+    # without speculation the default is min(4096, 197,264 / 200,000 * 512), at least 2048: 2,049 rows of 200,004 entries
+    ({"max_running_requests": None, "algorithm": ""}, 2048, 2049 * 200004 * 4 / 2**30, 52, 1),
+]
+
+
+@pytest.mark.parametrize(("flags", "requests", "table", "sizes", "advice"), COSTS)
+def test_what_requests_cost(flags: dict[str, Any], requests: int, table: float, sizes: int | None, advice: int) -> None:
+    found = plan(**ESTIMATE, mem_fraction_static=0.92, **flags)
+    assert found.running_requests == requests
+    assert found.req_to_token_gib == pytest.approx(table, abs=0.001)
+    assert found.graph_batch_sizes is not None
+    assert len(found.graph_batch_sizes) == sizes
+    assert found.recommended_max_running_requests == advice
+    assert "Running requests never enter the pool" in text(found)
+
+
+def test_requests_buy_no_token() -> None:
+    """64 requests or 8: the same pool at the same fraction; the table alone differs, by 56 rows of 200,012 entries."""
+    many = plan(**ESTIMATE, mem_fraction_static=0.92, max_running_requests=64, num_draft_tokens=8)
+    few = plan(**ESTIMATE, mem_fraction_static=0.92, max_running_requests=8, num_draft_tokens=8)
+    assert many.predicted_tokens == few.predicted_tokens
+    assert few.headroom_gib - many.headroom_gib == pytest.approx(56 * 200012 * 4 / 2**30, abs=0.011)
+    assert "the table for 64 of them (0.05 GiB) and the CUDA graphs of 27 batch sizes up to 64 x 8 tokens" in text(many)
+    assert "max_running_requests=1 frees 0.05 GiB of the table and the graphs above batch 1" in text(many)
+
+
+def test_requests_that_do_enter_the_pool() -> None:
+    """Before 0.5.7 EAGLE adds requests * (steps * topk + draft tokens) + 100 to the pool."""
+    flags = {"algorithm": "EAGLE", "num_steps": 3, "topk": 1, "num_draft_tokens": 4, "tp_size": 1, "max_running_requests": 32}
+    request = Request(
+        version="0.5.2",
+        target=geometry("llama-3.1-8b"),
+        draft=geometry("llama-3.1-8b-eagle3"),
+        deployment=Deployment(**flags),
+        sources=Sources(gpu_free_gib=78.5, weights=lambda: Weights(15.1)),
+        context_length=100000,
+    )
+    said = text(make_plan(request))
+    assert "Running requests are charged to the pool here" in said
+    assert "never enter" not in said
+
+
+def test_batch_sizes_that_are_not_known() -> None:
+    found = plan(**ESTIMATE, tp_size=8, dp_size=2, dp_attention=True, version="0.5.17", max_running_requests=64)
+    assert found.graph_batch_sizes is None
+    assert found.as_dict()["graph_batch_sizes"] is None
+    assert "and the CUDA graphs" in text(found)
+    # 64 requests of two workers, and a pool of its own for each
+    assert (found.running_requests, found.recommended_max_running_requests) == (32, 2)
+
+
+def test_no_pool_no_advice() -> None:
+    found = plan(**{**ESTIMATE, "gpu_free_gib": 60.0})
+    assert (found.predicted_tokens, found.recommended_max_running_requests) == (0, None)
+    assert "Running requests" not in text(found)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import Deployment
-from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import read_geometry
+from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import InputError, read_geometry
 from ansible_collections.inferops.sglang.plugins.module_utils._requests import (
     graph_batch_sizes,
     recommended_requests,
@@ -75,6 +75,12 @@ UNKNOWN = [
 @pytest.mark.parametrize(("release", "flags", "free"), UNKNOWN)
 def test_batch_sizes_that_are_not_known(release: tuple[int, int, int], flags: dict[str, Any], free: float) -> None:
     assert graph_batch_sizes(release, Deployment(**flags), free, 8) is None
+
+
+@pytest.mark.parametrize("size", [0, -8])
+def test_no_batch_is_smaller_than_one(size: int) -> None:
+    with pytest.raises(InputError, match=f"asked for cuda_graph_max_bs; found {size}; give a whole number from 1 up"):
+        graph_batch_sizes((0, 5, 9), Deployment(cuda_graph_max_bs=size), 78.5, 8)
 
 
 def test_no_graphs() -> None:
