@@ -2,14 +2,15 @@
 # make demo   the whole loop on this machine: throw-away hosts, the real engine, a plan, a boot, a verdict
 # make test   every layer, cheap to dear: quality, unit, SGLang's own sizing, hosts, scenarios with the stand-in and the real engine
 # make differential   the plan against the sizing code of every SGLang release, all cases
+# make accuracy   docs/accuracy.md anew, from the last `make differential` and the figures of boots kept under tests
 # Each installs what it needs: Python packages into .venv, and all but the first Debian packages too, as root.
 SHELL := /bin/bash
 PYTEST := .venv/bin/python -m pytest
 
-.PHONY: help setup plan demo test quality unit hosts engine scenarios differential bench clean
+.PHONY: help setup plan demo test quality unit hosts engine scenarios differential accuracy bench clean
 
 help:
-	@sed -n 's/^# //p' Makefile | head -5
+	@sed -n 's/^# //p' Makefile | head -6
 
 setup:
 	@tests/setup
@@ -30,6 +31,9 @@ quality unit hosts engine scenarios: setup
 
 differential: setup
 	DIFFERENTIAL=whole $(PYTEST) tests/differential
+
+accuracy: setup
+	.venv/bin/python tests/accuracy/make_accuracy.py
 
 bench: setup
 	@for b in tests/bench/bench_*.py; do echo "== $$b"; .venv/bin/python $$b || exit 1; done

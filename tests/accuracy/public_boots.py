@@ -9,6 +9,8 @@ The table is tests/unit/fixtures/boots/public_boots.json. A boot gives every pre
 tokens              the pool, from the free memory before and after the weights and the fraction
 from_other          the pool, from another boot of the same host with other flags
 kv, draft_kv        GiB of the target's and of the draft's pool, from the printed tokens
+swa_tokens, swa_kv  the pool of windowed layers, from that of the others
+slots, states       slots of recurrent states, and what they take in GiB
 after_pool          memory free after the pools, from what was free before them
 cell                bytes of the budget for one token
 budget              GiB that the fraction leaves for the pool
@@ -28,9 +30,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Optional, Union
 
+from ansible_collections.inferops.sglang.plugins.module_utils._compressed import sub_pools
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import Deployment
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import era_of, parse_version
-from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError, read_geometry
+from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, read_geometry
 from ansible_collections.inferops.sglang.plugins.module_utils._plan import PROMPT_RESERVE
 from ansible_collections.inferops.sglang.plugins.module_utils._sizing import (
     GIB,
@@ -38,6 +41,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._sizing import (
     build_pool,
     free_at_sizing,
     lowest_fraction,
+    mamba_slots,
     pool_tokens,
     request_table_gib,
 )
@@ -94,7 +98,7 @@ class Boot:
 
     @cached_property
     def target(self) -> Geometry:
-        """Geometry of the model; raises InputError where this collection refuses it."""
+        """Geometry of the model."""
         return _geometry(str(self.model), self.override)
 
     @property
@@ -114,13 +118,10 @@ class Boot:
 
     @property
     def family(self) -> str:
-        """Family of the model, ``any`` where none is needed, ``refused`` where this collection refuses it."""
+        """Family of the model, ``any`` where none is needed."""
         if self.model is None:
             return "any"
-        try:
-            return self.target.family
-        except InputError:
-            return "refused"
+        return f"{self.target.family} with states" if self.target.states else self.target.family
 
     @property
     def has_memory(self) -> bool:
@@ -178,8 +179,9 @@ def _geometry(name: str, override: dict[str, Any]) -> Geometry:
 
 
 def predictions(boot: Boot) -> list[Prediction]:
-    """Everything that can be said about a boot; raises InputError where the collection refuses its model."""
-    makers = (_tokens, _from_other, _kv, _draft_kv, _after_pool, _cell, _budget, _minimum_fraction, _limit)
+    """Everything that can be said about a boot."""
+    pools = (_tokens, _from_other, _kv, _draft_kv, _swa_tokens, _swa_kv, _slots, _states)
+    makers = (*pools, _after_pool, _cell, _budget, _minimum_fraction, _limit)
     return [found for found in (make(boot) for make in makers) if found is not None]
 
 
@@ -187,7 +189,7 @@ def _tokens(boot: Boot) -> Optional[Prediction]:
     if not boot.has_memory:
         return None
     said = pool_tokens(boot.pool, boot.before, boot.at_sizing, boot.fraction)
-    bound = boot.unsure_gib * GIB / boot.pool.effective_cell + boot.pool.page + 1
+    bound = (boot.unsure_gib + _slot_gib(boot)) * GIB / boot.pool.effective_cell + boot.pool.page + 1
     return Prediction(boot, "tokens", said, boot.tokens, -bound, bound)
 
 
@@ -205,18 +207,57 @@ def _from_other(boot: Boot) -> Optional[Prediction]:
 
 
 def _kv(boot: Boot) -> Optional[Prediction]:
-    return _stored(boot, "kv", boot.kv, boot.pool.target_bytes) if boot.kv and boot.tokens else None
+    return _stored(boot, "kv", boot.kv, boot.pool.target_pool_bytes(boot.tokens)) if boot.kv and boot.tokens else None
 
 
 def _draft_kv(boot: Boot) -> Optional[Prediction]:
-    return _stored(boot, "draft_kv", boot.draft_kv, boot.pool.draft_bytes) if boot.draft_kv else None
+    if boot.draft_kv is None or boot.tokens is None:
+        return None
+    return _stored(boot, "draft_kv", boot.draft_kv, (boot.tokens + boot.pool.page) * boot.pool.draft_bytes)
 
 
-def _stored(boot: Boot, kind: str, printed: list[float], bytes_per_token: float) -> Prediction:
+def _swa_tokens(boot: Boot) -> Optional[Prediction]:
+    """The pool of the windowed layers, from that of the others."""
+    if boot.swa_tokens is None or not boot.tokens:
+        return None
+    if boot.target.family == "compressed":
+        said: Optional[int] = sub_pools(boot.pool.era, boot.target, boot.deployment, boot.tokens).windowed
+    else:
+        said = boot.pool.swa_tokens(boot.tokens)
+    return Prediction(boot, "swa_tokens", said or 0, boot.swa_tokens, 0, 0)
+
+
+def _swa_kv(boot: Boot) -> Optional[Prediction]:
+    if boot.swa_kv is None or boot.swa_tokens is None or boot.pool.second is None:
+        return None
+    return _stored(boot, "swa_kv", boot.swa_kv, (boot.swa_tokens + boot.pool.page) * boot.pool.second.bytes_per_token)
+
+
+def _slots(boot: Boot) -> Optional[Prediction]:
+    """Slots of recurrent states, as many as the memory gives."""
+    if boot.slots is None or not boot.has_memory:
+        return None
+    said = mamba_slots(boot.pool, boot.before, boot.at_sizing, boot.fraction)
+    bound = boot.unsure_gib / _slot_gib(boot) + 1
+    return Prediction(boot, "slots", said, boot.slots, -bound, bound)
+
+
+def _states(boot: Boot) -> Optional[Prediction]:
+    if boot.states is None or boot.slots is None or boot.pool.states is None:
+        return None
+    said = boot.pool.states.stored_gib(boot.slots, boot.requests or 0) * GIB
+    return _stored(boot, "states", list(boot.states.values()), said)
+
+
+def _slot_gib(boot: Boot) -> float:
+    """What one slot of recurrent states takes; 0 for a model without any."""
+    return boot.pool.states.slot_bytes / GIB if boot.pool.states else 0.0
+
+
+def _stored(boot: Boot, kind: str, printed: list[float], size: float) -> Prediction:
     """GiB of a pool with its padding page; K and V are printed apart, each with an error of its own."""
-    said = ((boot.tokens or 0) + boot.pool.page) * bytes_per_token / GIB
     bound = PRINTED_GIB * len(printed)
-    return Prediction(boot, kind, said, round(sum(printed), 2), -bound, bound)
+    return Prediction(boot, kind, size / GIB, round(sum(printed), 2), -bound, bound)
 
 
 def _after_pool(boot: Boot) -> Optional[Prediction]:
@@ -226,6 +267,8 @@ def _after_pool(boot: Boot) -> Optional[Prediction]:
     context = boot.context or boot.target.max_position or 0
     table = request_table_gib(boot.pool, boot.deployment, context, boot.tokens)
     stored = boot.pool.stored_gib(boot.tokens)
+    if boot.pool.states is not None:
+        stored += boot.pool.states.stored_gib(boot.slots or 0, boot.requests or 0)
     buffers = boot.target.layers * (2 if boot.target.family in ("mha", "swa") else 1)
     waste = buffers * BLOCK_GIB if stored / buffers * 1024 > 10 else buffers * SEGMENT_GIB / 3
     unsure = 2 * PRINTED_GIB
