@@ -26,6 +26,12 @@ _NGRAM = {"speculative_num_draft_tokens": 8, "max_running_requests": 48}
 _BLOCK = {"speculative_num_steps": 1, "speculative_eagle_topk": 1, "max_running_requests": 48}
 
 
+# coprime to the number of flags of every family, so that turns go through all of them
+_STEP = 5
+
+_Flags = tuple[int, str, int]
+
+
 @dataclass(frozen=True)
 class Case:
     """One case: a family, its models by folder, and options by the names of memory_plan."""
@@ -42,24 +48,21 @@ class Case:
         return str(self.options.get("speculative_algorithm", ""))
 
 
-def matrix(whole: bool) -> Iterator[Case]:
-    """Every family x {no draft, DFLASH, EAGLE or NEXTN, STANDALONE} x TP x KV x page.
+def matrix(turn: Optional[int] = None) -> Iterator[Case]:
+    """Every family x {no draft, DFLASH, EAGLE or NEXTN, STANDALONE} x TP x KV type x page.
 
-    The subset takes of each family and draft every TP size, with KV types and pages in turns, so that every pair occurs.
+    Of this, two flags in every draft of a family are one ``turn``; as many turns as there are releases go through all of it.
     """
     for family in FAMILIES:
+        flags = list(itertools.product(family.tp_sizes, family.kv_types[:2], family.page_sizes))
         for number, draft in enumerate(_drafts(family)):
-            for tp, (kv, page) in _combinations(family, number, whole):
+            for tp, kv, page in flags if turn is None else _of_turn(flags, turn + number):
                 yield _case(family, draft, tp, kv, page)
 
 
-def _combinations(family: Family, number: int, whole: bool) -> Iterator[tuple[int, tuple[str, int]]]:
-    pairs = list(itertools.product(family.kv_types[:2], family.page_sizes))
-    if whole:
-        yield from itertools.product(family.tp_sizes, pairs)
-        return
-    for index, tp in enumerate(family.tp_sizes):
-        yield tp, pairs[(index + number) % len(pairs)]
+def _of_turn(flags: list[_Flags], turn: int) -> list[_Flags]:
+    """Two that differ in TP size and KV type or page, and others in every turn until all have been."""
+    return [flags[(turn * _STEP) % len(flags)], flags[(turn * _STEP + _STEP // 2) % len(flags)]]
 
 
 def randomised(release: str, count: int) -> Iterator[Case]:

@@ -89,7 +89,7 @@ def ask(release: str, cases: Sequence[Case]) -> list[dict[str, Any]]:
         done = subprocess.run(
             [str(python), "-m", "differential.oracle", str(source), str(answers)],
             input=json.dumps([asked(case) for case in cases]),
-            env={**os.environ, "PYTHONPATH": str(TESTS), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"},
+            env={**os.environ, "PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1"},
             cwd=folder, capture_output=True, text=True, check=False,
         )  # fmt: skip
         lines = answers.read_text(encoding="utf-8").splitlines() if answers.is_file() else []

@@ -18,7 +18,7 @@
         "uncomparable": {"architecture unknown": 2}
       }, ...],
       "reasons": {"architecture unknown": "why such cases say nothing", ...},
-      "different": [{"release": ..., "case": ..., "predicted": ..., "printed": ..., "problem": ...}, ...],
+      "different": [{"release": ..., "case": ..., "predicted": ..., "printed": ..., "problems": [...]}, ...],
       "cases": [["0.5.11", "mla", "deepseek-v3 - tp8 auto page64", 545984, 545984], ...]   # release, family, case, predicted, printed
     }
 """
@@ -87,7 +87,7 @@ def _row(group: Iterable[Outcome]) -> dict[str, Any]:
 def _different(outcome: Outcome) -> dict[str, Any]:
     case = outcome.case
     told = {"predicted": outcome.predicted.get("tokens"), "printed": outcome.printed.get("tokens")}
-    return {"release": outcome.release, "case": case.name, "options": case.options, **told, "problem": outcome.problem}
+    return {"release": outcome.release, "case": case.name, "options": case.options, **told, "problems": [outcome.problem]}
 
 
 def _figures(outcome: Outcome) -> list[Any]:

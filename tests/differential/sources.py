@@ -35,10 +35,10 @@ def cache_root() -> Path:
     return Path(base) / "inferops-sglang" / "differential"
 
 
-def releases() -> dict[str, bool]:
-    """Every release of releases.txt, and whether it is in the subset."""
-    lines = (line.partition("#")[0].split() for line in (HERE / "releases.txt").read_text(encoding="utf-8").splitlines())
-    return {words[0]: "*" in words[1:] for words in lines if words}
+def releases() -> list[str]:
+    """Every release of releases.txt, oldest first."""
+    lines = (line.partition("#")[0].strip() for line in (HERE / "releases.txt").read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line]
 
 
 def source(release: str) -> Path:
@@ -79,13 +79,13 @@ def _run(argv: list[str]) -> str:
 
 
 def _unpack(release: str, part: Path) -> None:
-    """The Python files and their data of the published wheel; kernels and libraries are left out."""
+    """The published wheel without its compiled libraries."""
     download = part / "wheel"
     pip = [str(environment()), "-m", "pip", "--disable-pip-version-check", "download", "-qq", "--no-deps"]
     _run([*pip, "--only-binary", ":all:", "-d", str(download), f"sglang=={release}"])
     wheel = next(download.iterdir())
     with zipfile.ZipFile(wheel) as archive:
-        names = [name for name in archive.namelist() if name.startswith("sglang/") and name.endswith((".py", ".json"))]
+        names = [name for name in archive.namelist() if name.startswith("sglang/") and not name.endswith(".so")]
         archive.extractall(part, names)
     shutil.rmtree(download)
     for needed in ("sglang/srt/server_args.py", "sglang/srt/model_executor/model_runner.py"):
