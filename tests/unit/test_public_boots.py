@@ -8,7 +8,7 @@ from __future__ import annotations
 import statistics
 
 import pytest
-from accuracy import make_accuracy
+from accuracy import document
 from accuracy.kimi_plans import KimiPlan, kimi_plans
 from accuracy.public_boots import Prediction, load, predictions
 
@@ -76,5 +76,5 @@ def test_the_whole_context_asks_for_fp8(era: str, fraction: float) -> None:
 
 def test_the_document_is_what_the_data_give() -> None:
     """docs/accuracy.md less the differential section, which needs a run; `make accuracy` writes it anew."""
-    kept = make_accuracy.DOCUMENT.read_text(encoding="utf-8")
-    assert make_accuracy.without_differential(kept) == make_accuracy.without_differential(make_accuracy.document(""))
+    kept = document.DOCUMENT.read_text(encoding="utf-8")
+    assert document.without_differential(kept) == document.without_differential(document.document(""))
