@@ -17,8 +17,8 @@ setup:
 
 plan:
 	@tests/setup controller
-	@ANSIBLE_COLLECTIONS_PATH=.cache/collections ANSIBLE_CALLBACK_RESULT_FORMAT=yaml ANSIBLE_LOCALHOST_WARNING=false \
-		ANSIBLE_INVENTORY_UNPARSED_WARNING=false .venv/bin/ansible-playbook inferops.sglang.plan_k26 $(ARGS)
+	@ANSIBLE_COLLECTIONS_PATH=.cache/collections ANSIBLE_CALLBACK_RESULT_FORMAT=yaml ANSIBLE_PIPELINING=true \
+		ANSIBLE_LOCALHOST_WARNING=false ANSIBLE_INVENTORY_UNPARSED_WARNING=false .venv/bin/ansible-playbook inferops.sglang.plan_k26 $(ARGS)
 
 demo: setup
 	@tests/demo/demo
