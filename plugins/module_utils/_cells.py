@@ -71,9 +71,10 @@ def _kv_heads(era: Era, geometry: Geometry, deployment: Deployment) -> int:
 
 def _mha_cell(era: Era, geometry: Geometry, deployment: Deployment, size: int) -> Cell:
     heads = _kv_heads(era, geometry, deployment)
-    stored = heads * (geometry.head_dim + geometry.v_head_dim) * geometry.layers * size
-    width = geometry.head_dim + geometry.v_head_dim if era.v_head_dim else 2 * geometry.head_dim
-    return Cell(heads * width * geometry.layers * size, stored)
+    own, twice = geometry.head_dim + geometry.v_head_dim, 2 * geometry.head_dim
+    charged, stored = own if era.v_head_dim else twice, own if era.v_head_dim_stored else twice
+    each = heads * geometry.layers * size
+    return Cell(charged * each, stored * each)
 
 
 def _mla_cell(_era: Era, geometry: Geometry, _deployment: Deployment, size: int) -> Cell:

@@ -115,6 +115,9 @@ def _check_windows(era: Era, target: Geometry, draft: Optional[Geometry], deploy
     if deployment.dcp_size > 1:
         found = f"dcp_size {deployment.dcp_size} beside windowed layers"
         raise InputError(asked, found, "use dcp_size 1: no release was compared with more")
+    if deployment.page_size > 1 and not rules_of(era.since).paged:
+        found = f"page_size {deployment.page_size}, with which 0.5.7 does not start beside windowed layers"
+        raise InputError(asked, found, "use page_size 1, SGLang 0.5.8 or newer, or disable_hybrid_swa_memory")
     if deployment.pp_size > 1:
         _check_stages(asked, era, target, target.windows, deployment)
 

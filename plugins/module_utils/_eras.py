@@ -40,6 +40,8 @@ class Era:
     mla_pipeline: bool = False
     # V heads count with their own width; before: twice the K width
     v_head_dim: bool = False
+    # and are stored with it, where there is one pool
+    v_head_dim_stored: bool = False
     # fp8 sparse-attention cell counts the scales and the unquantised rope part that the pool stores
     dsa_fp8_stored: bool = False
     # the backend that keeps fp8 sparse attention without them is the default from compute capability 10 on
@@ -122,7 +124,7 @@ _CHANGES: tuple[tuple[Release, dict[str, Any]], ...] = (
     ((0, 5, 8), {}),
     ((0, 5, 9), {"auto_fp8": _FP8_SCHEMES, "auto_recorded": True}),
     ((0, 5, 10), {"request_rule": "capped", "auto_fp8": _FP8_MIXED, "dsa_raw_on_blackwell": True}),
-    ((0, 5, 11), {"name": "0.5.11-0.5.13", "dflash_cell": "layers", "extra_request_rows": 1}),
+    ((0, 5, 11), {"name": "0.5.11-0.5.13", "dflash_cell": "layers", "extra_request_rows": 1, "v_head_dim_stored": True}),
     ((0, 5, 12), {"compressed": "states", "compressed_extra_layer": True}),
     ((0, 5, 13), {"page_columns": "tree", "compressed_extra_layer": False}),
     (

@@ -36,6 +36,8 @@ class Rules:
     split: str = "layers"
     # the cell counts every layer as a full one, those with heads of their own once more
     all_layers: bool = False
+    # pages of more than one token; without it such a server does not start
+    paged: bool = True
     # no request may be longer than the pool of the windowed layers
     limits_requests: bool = False
     # EAGLE-type drafts add their layers, as full ones, to the cell; DFLASH drafts their own
@@ -49,9 +51,9 @@ class Rules:
     least: bool = False
 
 
-_FIRST = Rules((0, 5, 7), limits_requests=True)
+_FIRST = Rules((0, 5, 7), limits_requests=True, paged=False)
 _CHANGES: tuple[tuple[Release, dict[str, Any]], ...] = (
-    ((0, 5, 8), {"all_layers": True}),
+    ((0, 5, 8), {"all_layers": True, "paged": True}),
     ((0, 5, 9), {"all_layers": False, "split": "bytes"}),
     ((0, 5, 11), {"split": "cell", "limits_requests": False}),
     ((0, 5, 14), {"by_requests": "always"}),

@@ -355,7 +355,7 @@ def test_the_table_is_in_order() -> None:
         ("0.5.12", "kimi-k2.6-dflash", None, {}, ["DFlashDraftModel", "give the target"]),
         ("0.5.12", "llama-3.1-8b", None, {"pp_size": 33}, ["pp_size 33", "32 layers"]),
         ("0.5.2", "llama-3.1-8b", "llama-3.1-8b-eagle3", {"algorithm": "EAGLE3"}, ["speculative_num_steps", "give all three"]),
-        ("0.5.12", "gpt-oss-120b", None, {"pp_size": 2}, ["GptOssForCausalLM", "proven"]),
+        ("0.5.18", "gpt-oss-120b", None, {"tp_size": 8, "dcp_size": 2}, ["GptOssForCausalLM", "dcp_size 2"]),
         ("0.5.12", "qwq-32b", None, {"tp_size": 5}, ["8 KV heads"]),
     ],
 )
