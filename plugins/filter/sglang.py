@@ -22,22 +22,20 @@ from ansible_collections.inferops.sglang.plugins.module_utils._plan import Reque
 Spec = dict[str, dict[str, Any]]
 
 # A filter has the model at hand: it takes no paths, and the draft by a name of its own.
-_PLAN: Spec = {
-    **{name: option for name, option in PLAN_OPTIONS.items() if name not in ("model", "model_config", "draft_model", "draft_model_config")},
-    "draft": {"type": "dict"},
-}
-_FRACTION = {name: option for name, option in _PLAN.items() if name != "mem_fraction_static"}
+_PATHS = ("model", "model_config", "draft_model", "draft_model_config")
+_PLAN: Spec = {**{name: option for name, option in PLAN_OPTIONS.items() if name not in _PATHS}, "draft": {"type": "dict"}}
+_FRACTION: Spec = {name: option for name, option in _PLAN.items() if name != "mem_fraction_static"}
+# What says how much memory there is, how much of it is wanted, and what lies beside the pool has no part in the bytes of a token.
+_NOT_OF_A_TOKEN = (
+    "context_length", "concurrent_requests", "pool_target", "mem_fraction_static", "min_headroom_gib", "gpu_free_gib",
+    "free_at_sizing_gib", "free_jitter_gib", "weights_gib", "draft_weights_gib", "observed", "ep_size", "mm_feature_transport",
+    "cuda_graph_max_bs", "disable_cuda_graph",
+)  # fmt: skip
 _BYTES: Spec = {
-    **{
-        name: _PLAN[name]
-        for name in (
-            "draft", "speculative_algorithm", "tp_size", "pp_size", "dp_size", "dcp_size", "enable_dp_attention", "kv_cache_dtype",
-            "draft_kv_cache_dtype", "swa_full_tokens_ratio",
-        )
-    },
+    **{name: option for name, option in _PLAN.items() if name not in _NOT_OF_A_TOKEN},
     "sglang_version": {"type": "str", "default": dotted(LAST_KNOWN)},
     "part": {"type": "str", "choices": ["charged", "target", "draft"], "default": "charged"},
-}  # fmt: skip
+}
 
 
 def rank_name(rank: Mapping[str, Any]) -> str:

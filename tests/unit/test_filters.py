@@ -74,6 +74,13 @@ def test_a_fraction_by_the_rules_of_three_eras(options: dict[str, Any], by_era: 
     assert found == list(by_era)
 
 
+def test_the_newest_checked_release_is_the_default() -> None:
+    documented = yaml.safe_load((ROOT / "plugins/filter/kv_bytes.yml").read_text(encoding="utf-8"))["DOCUMENTATION"]
+    newest = documented["options"]["sglang_version"]["default"]
+    assert FILTERS["kv_bytes"](KIMI, **WITH_DRAFT, sglang_version=newest) == FILTERS["kv_bytes"](KIMI, **WITH_DRAFT)
+    assert newest == "0.5.23"
+
+
 def test_arguments_as_text_are_cast() -> None:
     text = {**CARDS, "tp_size": "8", "context_length": "200000", "gpu_free_gib": "95.1,94.0", "weights_gib": "72.3"}
     assert FILTERS["mem_fraction"](KIMI, **text) == 0.9221
@@ -111,7 +118,7 @@ def test_a_fraction_that_is_given() -> None:
 REFUSED = [
     # misspelt, and unlike anything
     ("kv_bytes", KIMI, {"tp_sizes": 8}, ["tp_sizes", "is tp_size meant?", "known are", "kv_cache_dtype"]),
-    ("kv_bytes", KIMI, {"context_length": 1}, ["context_length", "known are dcp_size"]),
+    ("kv_bytes", KIMI, {"context_length": 1}, ["the keyword context_length", "known are chunked_prefill_size"]),
     ("mem_fraction", KIMI, {**CARDS, "contxt_length": 200000}, ["contxt_length", "is context_length meant?", "pool_target"]),
     ("mem_fraction", KIMI, {**CARDS, "mem_fraction_static": 0.9}, ["the keyword mem_fraction_static"]),
     ("memory_plan", KIMI, {**CARDS, "context_length": 1, "model": "/srv/models"}, ["the keyword model", "known are"]),
