@@ -124,7 +124,7 @@ def make_plan(request: Request) -> Plan:
     version = parse_version(request.version)
     era, era_notes = era_of(version)
     memory = find_memory(version, era, request.target, request.draft, request.deployment, _context(request), request.sources)
-    required = _required(request)
+    required = _required(request, memory.pool)
     situation = _situation(request, memory)
     solution = _answer(request, situation, required)
     asked = _running(request, version, memory, situation, solution, request.deployment)
@@ -136,6 +136,7 @@ def make_plan(request: Request) -> Plan:
         *_pool_notes(request, memory, required),
         *solution.reasons,
         *_state_notes(situation, solution),
+        *_window_notes(request, memory.pool, solution),
         *_request_notes(solution, situation, asked, advised),
     ]
     return Plan(
@@ -210,13 +211,19 @@ def _context(request: Request) -> int:
     return request.context_length or request.target.max_position or request.pool_target or 4096
 
 
-def _required(request: Request) -> Optional[int]:
+def _required(request: Request, pool: Pool) -> Optional[int]:
     page = request.deployment.page_size * request.deployment.dcp_size
     if request.pool_target is not None:
         return round_up(request.pool_target, page)
     if request.context_length is None:
         return None
-    return required_tokens(request.context_length, request.concurrent_requests, page)
+    return _needed(request.context_length, request.concurrent_requests, pool)
+
+
+def _needed(context_length: int, concurrent_requests: float, pool: Pool) -> int:
+    """Tokens of the pool for so many requests, of which each alone may be that long."""
+    together = required_tokens(context_length, concurrent_requests, pool.page * pool.rows)
+    return max(together, pool.tokens_for_request(context_length))
 
 
 # --- solving ---------------------------------------------------------------------------------------------------------------
@@ -451,7 +458,7 @@ def _fewer_at_once(request: Request, situation: _Situation) -> Optional[Alternat
     if request.context_length is None or request.pool_target is not None or request.concurrent_requests <= 1:
         return None
     pool = situation.pool
-    return _variant("concurrent_requests=1", situation, required_tokens(request.context_length, 1, pool.page * pool.rows))
+    return _variant("concurrent_requests=1", situation, _needed(request.context_length, 1, pool))
 
 
 def _fewer_running(situation: _Situation, required: int) -> Optional[Alternative]:
@@ -493,7 +500,8 @@ def _longest_context(request: Request, situation: _Situation, required: int) -> 
     longest = request.target.max_position or most
 
     def context_for(tokens: int) -> int:
-        return min(int(tokens / request.concurrent_requests) // page * page, longest)
+        each = min(int(tokens / request.concurrent_requests), situation.pool.request_tokens(tokens))
+        return min(each // page * page, longest)
 
     first = context_for(most)
     if first <= 0:
@@ -503,7 +511,7 @@ def _longest_context(request: Request, situation: _Situation, required: int) -> 
     if context <= 0 or context == request.context_length:
         return None
     other = replace(situation, context_length=context, obstacles=())
-    return _variant(f"context_length={context}", other, required_tokens(context, request.concurrent_requests, page))
+    return _variant(f"context_length={context}", other, _needed(context, request.concurrent_requests, situation.pool))
 
 
 def _most_tokens(situation: _Situation) -> int:
@@ -550,13 +558,14 @@ def _running(
 
 
 def _advised(request: Request, version: Version, memory: Memory, situation: _Situation, solution: _Solution) -> Optional[_Running]:
-    """The number of requests that the pool holds at the full context."""
+    """The number of requests that the pool holds at the full context, as far as SGLang lets so many run."""
     deployment = request.deployment
     requests = recommended_requests(solution.tokens, situation.context_length, request.concurrent_requests, deployment.dp_size)
     if requests is None:
         return None
-    fewer = replace(deployment, max_running_requests=requests)
-    return _running(request, version, memory, situation, solution, fewer)
+    advised = replace(deployment, max_running_requests=requests)
+    running = _running(request, version, memory, situation, solution, advised)
+    return replace(running, flag=running.requests * deployment.dp_size)
 
 
 def _request_notes(solution: _Solution, situation: _Situation, asked: _Running, advised: Optional[_Running]) -> list[str]:
@@ -581,7 +590,8 @@ def _cost_text(running: _Running) -> str:
     if not running.batch_sizes:
         return table
     each = f" x {running.tokens_each} tokens" if running.tokens_each not in (None, 1) else ""
-    return f"{table} and the CUDA graphs of {len(running.batch_sizes)} batch sizes up to {running.batch_sizes[-1]}{each}"
+    sizes = "one batch size," if len(running.batch_sizes) == 1 else f"{len(running.batch_sizes)} batch sizes up to"
+    return f"{table} and the CUDA graphs of {sizes} {running.batch_sizes[-1]}{each}"
 
 
 def _fewer_graphs(asked: _Running, advised: _Running) -> bool:
@@ -660,6 +670,20 @@ def _pool_notes(request: Request, memory: Memory, required: Optional[int]) -> li
     notes += _draft_note(request, memory.pool, anchor)
     if memory.earlier is not None:
         notes += _difference_note(memory, memory.earlier, anchor)
+    return notes
+
+
+def _window_notes(request: Request, pool: Pool, solution: _Solution) -> list[str]:
+    """What the windowed layers keep, and where that limits a request."""
+    windowed = pool.swa_tokens(solution.tokens)
+    if windowed is None or not solution.tokens:
+        return []
+    notes = [f"Two pools: {solution.tokens:,} tokens in the layers that keep all, {windowed:,} in those that keep a window."]
+    longest = pool.request_tokens(solution.tokens)
+    if longest < solution.tokens:
+        context = request.context_length
+        wanted = f"; {context:,} need {pool.tokens_for_request(context):,} in the first" if context else ""
+        notes.append(f"SGLang {pool.era.name} lets no request fill more than the smaller of the two, {longest:,} tokens{wanted}.")
     return notes
 
 
