@@ -56,7 +56,7 @@ def number(text: str) -> int:
 def run(argv: list[str], cwd: Path = ROOT, **environment: str) -> Answer:
     variables = {
         **os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache/collections"), "ANSIBLE_NOCOLOR": "true",
-        "ANSIBLE_CALLBACK_RESULT_FORMAT": "yaml", **environment,
+        "ANSIBLE_CALLBACK_RESULT_FORMAT": "yaml", "ANSIBLE_PIPELINING": "true", **environment,
     }
     done = subprocess.run(argv, cwd=cwd, env=variables, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stdout + done.stderr
@@ -166,6 +166,17 @@ def test_a_checkpoint_on_this_machine(tmp_path: Path) -> None:
     assert weights == pytest.approx(2.0, abs=0.1)
     # 32 layers * 4 heads * 2 * 128 * 2 bytes = 65,536
     assert float(answer.rows[131072, "bf16"].fraction) == pytest.approx(1 - (22.9 - weights - 131072 * 65536 / 2**30) / 22.9, abs=0.0002)
+
+
+def test_the_quantisation_that_lies_beside_the_config(tmp_path: Path) -> None:
+    """A checkpoint that asks for an FP8 cache: of 131,072 bytes a token 65,536 are left, on one card."""
+    (tmp_path / "config.json").write_text((CONFIGS / "llama-3.1-8b.json").read_text(encoding="utf-8"), encoding="utf-8")
+    quantisation = {"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}}
+    (tmp_path / "hf_quant_config.json").write_text(json.dumps(quantisation), encoding="utf-8")
+    values = {"sglang_model": str(tmp_path), "sglang_version": "0.5.23", "sglang_weights_gib": 8.5, "sglang_gpu_free_gib": 78.5}
+    answer = plan({**values, "sglang_kv_cache_dtype": "auto"})
+    assert answer.code == 0, answer.text
+    assert "65,536 bytes in auto" in answer.text
 
 
 WRONG: list[tuple[dict[str, Any], list[str]]] = [
