@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import normalise_algorithm
@@ -55,6 +55,9 @@ class Boot:
     chunked_prefill_size: Optional[int]
     max_total_tokens: Optional[int]
     draft_kv: Optional[tuple[float, float]]
+    # slots of the states of a hybrid model, and the flags that decide their pool, by their names in Deployment
+    mamba_slots: Optional[int] = None
+    state_flags: Mapping[str, Any] = field(default_factory=dict)
 
     def anchor(self) -> Optional[Anchor]:
         """The point it fixes on the line of pools over fractions; a pool cut by max_total_tokens fixes none."""
@@ -157,6 +160,8 @@ def _read(entry: Mapping[str, Any], auto_kv_bytes: Optional[int]) -> Boot:
         chunked_prefill_size=_count(args.get("chunked_prefill_size")),
         max_total_tokens=_count(args.get("max_total_tokens")),
         draft_kv=_draft_kv(ranks),
+        mamba_slots=min((slots for slots in (_count(rank.get("mamba_slots")) for rank in ranks) if slots), default=None),
+        state_flags=_state_flags(args),
     )
 
 
@@ -203,6 +208,23 @@ def _graphs(ranks: Sequence[Mapping[str, Any]]) -> Optional[float]:
     pairs = [(_number(rank.get("avail_after_pool_gib")), _number(rank.get("avail_after_capture_gib"))) for rank in ranks]
     taken = [before - after for before, after in pairs if before is not None and after is not None and before >= after]
     return max(taken) if taken else None
+
+
+_STRATEGIES = ("mamba_scheduler_strategy", "mamba_radix_cache_strategy")  # one flag, renamed in 0.5.14
+
+
+def _state_flags(args: Mapping[str, Any]) -> dict[str, Any]:
+    """What a start was told about its states, as far as its server_args say so; a flag that stands there as none is none."""
+    switches = ("disable_radix_cache", "disable_overlap_schedule")
+    flags: dict[str, Any] = {key: args[key] for key in switches if isinstance(args.get(key), bool)}
+    flags.update({key: _count(args[key]) for key in ("max_mamba_cache_size", "max_running_requests") if key in args})
+    ratio = _number(args.get("mamba_full_memory_ratio"))
+    if ratio is not None and ratio > 0:
+        flags["mamba_full_memory_ratio"] = ratio
+    if "mamba_ssm_dtype" in args:
+        flags["mamba_ssm_dtype"] = _string(args["mamba_ssm_dtype"])
+    strategy = next((name for name in (_string(args.get(key)) for key in _STRATEGIES) if name), None)
+    return {**flags, "mamba_scheduler_strategy": strategy} if strategy else flags
 
 
 def _draft_kv(ranks: Sequence[Mapping[str, Any]]) -> Optional[tuple[float, float]]:

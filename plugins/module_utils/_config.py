@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Optional
 
 Config = Mapping[str, Any]
-Release = tuple[int, int, int]
+# parts of a version, a post-release as the fourth
+Release = tuple[int, ...]
 
 
 class InputError(ValueError):

@@ -15,21 +15,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Optional, Union
 
-from ansible_collections.inferops.sglang.plugins.module_utils._cells import CELLS, charged_bytes, draft_stored_bytes, element_bytes
+from ansible_collections.inferops.sglang.plugins.module_utils._cells import Cell, cell_of, charged_bytes, draft_stored_bytes
 from ansible_collections.inferops.sglang.plugins.module_utils._compatibility import check_together
+from ansible_collections.inferops.sglang.plugins.module_utils._compressed import page_of
 from ansible_collections.inferops.sglang.plugins.module_utils._config import InputError
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import EAGLE_TYPES, SPECULATIVE_REQUESTS, Deployment
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import Era
+from ansible_collections.inferops.sglang.plugins.module_utils._kv_dtype import kv_type
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry
+from ansible_collections.inferops.sglang.plugins.module_utils._requests import verified_tokens
+from ansible_collections.inferops.sglang.plugins.module_utils._sliding_window import SecondPool
+from ansible_collections.inferops.sglang.plugins.module_utils._stages import stages
+from ansible_collections.inferops.sglang.plugins.module_utils._state_pool import (
+    StatePool,
+    charged_draft,
+    hybrid_stages,
+    state_pool,
+)
 
 GIB = 1 << 30
 # fractions are solved at four decimals: 0.01 is some 13,800 tokens on a 94 GiB card
 STEPS = 10_000
 
+# tokens at a fraction never lie further apart from those on a straight line than so many slots of states
+_TEETH = 3
+# tokens that EAGLE-type speculation gets before 0.5.7 whatever the requests
+_HEAD_ROOM = 100
 _MIB_PER_GIB = 1024
 _EMBEDDING_CACHE_MIB = 100
 _GPU_TRANSPORT_MIB = 1024
@@ -44,23 +59,69 @@ class Pool:
     charged: Union[int, float]
     target_bytes: float
     draft_bytes: int
-    # tokens of the full pool for each token the budget pays (1 except for sliding windows before 0.5.11)
-    split: float = 1.0
+    # the tokens that the budget pays become parts[0] / parts[1] times as many (sliding windows before 0.5.11)
+    parts: tuple[Union[int, float], Union[int, float]] = (1, 1)
+    # the pool of windowed layers
+    second: Optional[SecondPool] = None
+    # what the running requests take of the budget before any token
+    request_bytes: int = 0
     head_room: int = 0
     cap: Optional[int] = None
     reserve_gib: float = 0.0
     fraction_factor: float = 1.0
     # tokens a request sees for each row of a rank (decode context parallelism)
     rows: int = 1
+    # the pool of states that a hybrid model has beside it
+    states: Optional[StatePool] = None
+
+    @property
+    def split(self) -> float:
+        """Tokens of the full pool for each token the budget pays."""
+        return self.parts[0] / self.parts[1]
+
+    @property
+    def fixed_bytes(self) -> int:
+        """Bytes of the budget that do not depend on the tokens of the pool."""
+        return self.request_bytes + (self.second.fixed_bytes if self.second else 0)
+
+    @property
+    def charged_cell(self) -> float:
+        """Bytes that one token which requests can use is charged with."""
+        return self.charged / self.split / self.rows
 
     @property
     def effective_cell(self) -> float:
-        """Bytes of budget for one token that requests can use."""
-        return self.charged / self.split / self.rows
+        """Bytes of budget for one token that requests can use, with what goes to states meanwhile."""
+        return self.charged_cell / (self.states.token_share if self.states else 1.0)
+
+    @property
+    def unsteady_tokens(self) -> float:
+        """Tokens by which the pool may be smaller though the memory is a little larger: those of one slot of states."""
+        return self.states.slot_gib * GIB / self.charged_cell if self.states and self.states.fixed is None else 0.0
 
     def stored_gib(self, tokens: int) -> float:
-        """GiB of both pools, with the one padding page that SGLang adds to each."""
-        return (tokens / self.rows + self.page) * (self.target_bytes + self.draft_bytes) / GIB
+        """GiB of all pools, with the one padding page that SGLang adds to each."""
+        draft = (tokens / self.rows + self.page) * self.draft_bytes
+        return (self.target_pool_bytes(tokens) + draft + self.request_bytes) / GIB
+
+    def target_pool_bytes(self, tokens: int) -> float:
+        """Bytes of the target's pool, or of its two."""
+        if self.second is None:
+            return (tokens / self.rows + self.page) * self.target_bytes
+        windowed = (self.second.tokens(tokens) + self.page) * self.second.bytes_per_token
+        return (tokens + self.page) * self.second.full_bytes + windowed
+
+    def swa_tokens(self, tokens: int) -> Optional[int]:
+        """Tokens of the windowed layers' pool beside a full one of so many; None where there is one pool."""
+        return self.second.tokens(tokens) if self.second and self.second.bytes_per_token else None
+
+    def request_tokens(self, tokens: int) -> int:
+        """Tokens that one request may fill in a pool of so many."""
+        return self.second.request_tokens(tokens) if self.second else tokens
+
+    def tokens_for_request(self, tokens: int) -> int:
+        """Tokens of the pool with which one request may fill so many."""
+        return self.second.full_for(tokens) if self.second else tokens
 
 
 def pool_tokens(pool: Pool, before_gib: float, at_sizing_gib: float, fraction: float) -> int:
@@ -68,18 +129,40 @@ def pool_tokens(pool: Pool, before_gib: float, at_sizing_gib: float, fraction: f
 
     ``before_gib`` (P) and ``at_sizing_gib`` (A) are GiB per rank, the smallest over the ranks.
     """
-    rest = at_sizing_gib - before_gib * (1 - fraction * pool.fraction_factor) - pool.reserve_gib
+    rest = _budget_gib(pool, before_gib, at_sizing_gib, fraction)
+    slots = 0
+    if pool.states is not None and rest > 0:
+        slots = pool.states.slots(rest)
+        rest = pool.states.left_gib(rest, slots) if pool.states.requests(slots) else 0.0
+    return _tokens_of(pool, rest, slots)
+
+
+def mamba_slots(pool: Pool, before_gib: float, at_sizing_gib: float, fraction: float) -> int:
+    """Slots of the state pool; 0 for a model without states, and where there is no pool."""
+    if pool.states is None or pool_tokens(pool, before_gib, at_sizing_gib, fraction) == 0:
+        return 0
+    return pool.states.slots(_budget_gib(pool, before_gib, at_sizing_gib, fraction))
+
+
+def _budget_gib(pool: Pool, before_gib: float, at_sizing_gib: float, fraction: float) -> float:
+    return at_sizing_gib - before_gib * (1 - fraction * pool.fraction_factor) - pool.reserve_gib
+
+
+def _tokens_of(pool: Pool, rest: float, slots: int) -> int:
+    """Tokens that a budget (GiB) pays, beside so many slots of states that are paid already."""
     if rest <= 0:
         return 0
     budget = rest * GIB
-    tokens = int(int(budget) // pool.charged) if pool.era.integer_floor else int(budget // pool.charged)
-    tokens += pool.head_room
+    paid = (int(budget) - pool.fixed_bytes) if pool.era.integer_floor else budget - pool.fixed_bytes
+    tokens = max(0, int(paid // pool.charged))
+    tokens += _head_room_of(pool, slots)
     if pool.cap is not None:
         tokens = min(tokens, pool.cap)
     tokens = _floor(tokens, pool.page)
-    if pool.split != 1.0:
-        tokens = int(tokens * pool.split)
-        tokens = _floor(tokens, pool.page) if pool.era.swa_page_floor else tokens
+    if pool.parts != (1, 1):
+        tokens = _floor(int(tokens * pool.parts[0] / pool.parts[1]), pool.page)
+    if pool.second is not None and pool.second.least >= pool.second.tokens(tokens):
+        return 0
     return tokens * pool.rows
 
 
@@ -87,10 +170,27 @@ def fraction_for(pool: Pool, before_gib: float, at_sizing_gib: float, tokens: in
     """The smallest fraction, at four decimals, whose pool holds the tokens; None if not even 0.9999 does.
 
     By closed form ``1 - (A - R - tokens * c / 2**30) / P``, rounded up; found by bisection over the forward formula, so
-    that floors, pages and caps are those of SGLang.
+    that floors, pages and caps are those of SGLang. Beside states, tokens fall back by one slot wherever the memory gives
+    another: the steps that this may spoil are tried one by one.
     """
-    step = _first_step(lambda k: pool_tokens(pool, before_gib, at_sizing_gib, k / STEPS) >= tokens)
-    return None if step is None else step / STEPS
+
+    def holds(step: int) -> bool:
+        return pool_tokens(pool, before_gib, at_sizing_gib, step / STEPS) >= tokens
+
+    found = _first_step(holds)
+    spoilt = _spoilt_steps(pool, before_gib)
+    if spoilt:
+        last = STEPS - 1 if found is None else found
+        found = next((step for step in range(max(1, last - spoilt), last + 1) if holds(step)), None)
+    return None if found is None else found / STEPS
+
+
+def _spoilt_steps(pool: Pool, before_gib: float) -> int:
+    """Steps of the fraction within which tokens may fall as it grows; 0 where they never do."""
+    if pool.states is None:
+        return 0
+    share = before_gib * pool.fraction_factor / STEPS
+    return math.ceil(_TEETH * pool.states.tooth_gib / share) if pool.states.tooth_gib else 0
 
 
 def largest_fraction(holds: Callable[[float], bool]) -> Optional[float]:
@@ -101,15 +201,43 @@ def largest_fraction(holds: Callable[[float], bool]) -> Optional[float]:
     return None if step == 1 else (step - 1) / STEPS
 
 
-def free_at_sizing(pool: Pool, before_gib: float, fraction: float, tokens: int) -> float:
-    """A (GiB) that gives exactly these tokens at this fraction: the middle of the range that floors to them."""
-    paid = (tokens / pool.rows - pool.head_room * pool.split + 0.5) / pool.split
-    return paid * pool.charged / GIB + before_gib * (1 - fraction * pool.fraction_factor) + pool.reserve_gib
+def free_at_sizing(
+    pool: Pool, before_gib: float, fraction: float, tokens: int, slots: Optional[int] = None, near_gib: Optional[float] = None
+) -> float:
+    """A (GiB) that gives exactly these tokens at this fraction: the middle of the range that floors to them.
+
+    Beside states the same tokens may come from two numbers of slots: ``slots`` says which it was, else ``near_gib`` which A is
+    the likelier, else the fewer slots are taken.
+    """
+    outside = before_gib * (1 - fraction * pool.fraction_factor) + pool.reserve_gib
+    if pool.states is None:
+        return _paid_gib(pool, tokens, 0) + outside
+    found = [outside + rest for rest in _rests(pool, pool.states, tokens, slots)]
+    return found[0] if near_gib is None else min(found, key=lambda at_sizing: abs(at_sizing - near_gib))
+
+
+def _paid_gib(pool: Pool, tokens: int, slots: int) -> float:
+    """Budget (GiB) that pays for tokens alone: the middle of the range that floors to them."""
+    paid = (tokens / pool.rows - _head_room_of(pool, slots) * pool.split + 0.5) / pool.split
+    return (paid * pool.charged + pool.fixed_bytes) / GIB
+
+
+def _rests(pool: Pool, states: StatePool, tokens: int, slots: Optional[int]) -> list[float]:
+    """Budgets (GiB) of tokens and states together that give these tokens, for each number of slots that may go with them."""
+    middle = states.slots(_paid_gib(pool, tokens, 0) * (1 + states.ratio) + states.first_gib)
+    known = range(max(0, middle - _TEETH), middle + _TEETH + 1) if slots is None else (slots,)
+    budgets = [(count, _paid_gib(pool, tokens, count) + states.taken_gib(count)) for count in known]
+    exact = [rest for count, rest in budgets if states.slots(rest) == count]
+    # flags may have been others than the plan's: then the slots do not fit, and the figure that they were nearest to is taken
+    return exact or [min(budgets, key=lambda pair: abs(states.slots(pair[1]) - pair[0]))[1]]
 
 
 def lowest_fraction(pool: Pool, before_gib: float, at_sizing_gib: float) -> float:
-    """``1 - (A - R) / P``, rounded up at four decimals: at or below it there is no pool at all."""
-    bound = (1 - (at_sizing_gib - pool.reserve_gib) / before_gib) / pool.fraction_factor
+    """``1 - (A - R) / P``, R with the pools of fixed size, rounded up at four decimals: at or below it there is no pool at all."""
+    if pool.states is not None:
+        step = _first_step(lambda k: pool_tokens(pool, before_gib, at_sizing_gib, k / STEPS) > 0)
+        return 1.0 if step is None else (step - 1) / STEPS
+    bound = (1 - (at_sizing_gib - pool.reserve_gib - pool.fixed_bytes / GIB) / before_gib) / pool.fraction_factor
     return math.ceil(round(bound * STEPS, 6)) / STEPS
 
 
@@ -123,7 +251,20 @@ def round_up(tokens: int, page: int) -> int:
     return -(-tokens // page) * page
 
 
-def request_table_gib(pool: Pool, deployment: Deployment, context_length: int, tokens: int) -> float:
+def state_gib(pool: Pool, deployment: Deployment, context_length: int, tokens: int, slots: Optional[int] = None) -> float:
+    """GiB of the states' buffers beside so many tokens; ``slots`` as in max_requests."""
+    if pool.states is None or tokens <= 0:
+        return 0.0
+    count = slots_beside(pool, tokens) if slots is None else slots
+    return pool.states.stored_gib(count, max_requests(pool, deployment, context_length, tokens, count))
+
+
+def slots_beside(pool: Pool, tokens: int) -> int:
+    """Slots of states that go with so many tokens where no cap cuts them; 0 for a model without states."""
+    return pool.states.slots(_rests(pool, pool.states, tokens, None)[0]) if pool.states else 0
+
+
+def request_table_gib(pool: Pool, deployment: Deployment, context_length: int, tokens: int, slots: Optional[int] = None) -> float:
     """GiB of the table that maps requests to pool rows (4 bytes an entry), which SGLang allocates outside the budget."""
     columns = context_length + 4
     if pool.era.draft_columns and deployment.algorithm:
@@ -131,15 +272,28 @@ def request_table_gib(pool: Pool, deployment: Deployment, context_length: int, t
         paged = pool.page > 1 and (deployment.topk or 1) > 1
         if pool.era.page_columns == "always" or (pool.era.page_columns == "tree" and paged):
             columns += pool.page - 1
-    return (max_requests(pool, deployment, context_length, tokens) + pool.era.extra_request_rows) * columns * 4 / GIB
+    rows = max_requests(pool, deployment, context_length, tokens, slots) + pool.era.extra_request_rows
+    return rows * columns * 4 / GIB
 
 
 def draft_tokens(deployment: Deployment) -> int:
     return deployment.num_draft_tokens or 0
 
 
-def max_requests(pool: Pool, deployment: Deployment, context_length: int, tokens: int) -> int:
-    """Requests that SGLang makes room for in one data-parallel worker, by its flag or by its default."""
+def max_requests(pool: Pool, deployment: Deployment, context_length: int, tokens: int, slots: Optional[int] = None) -> int:
+    """Requests that SGLang makes room for in one data-parallel worker, by its flag or by its default.
+
+    ``slots``: those of the state pool, by default the number that goes with the tokens where no cap cuts them.
+    """
+    wanted = wanted_requests(pool, deployment, context_length, tokens)
+    if pool.states is None:
+        return wanted
+    served = pool.states.requests(slots_beside(pool, tokens) if slots is None else slots)
+    return min(wanted, served, pool.states.most_requests or wanted)
+
+
+def wanted_requests(pool: Pool, deployment: Deployment, context_length: int, tokens: int) -> int:
+    """The same without regard to states."""
     estimate = max(2048, min(4096, int(tokens / context_length * 512)))
     asked = deployment.max_running_requests or (SPECULATIVE_REQUESTS if deployment.algorithm else None)
     if pool.era.request_rule == "user":
@@ -153,23 +307,69 @@ def max_requests(pool: Pool, deployment: Deployment, context_length: int, tokens
 def build_pool(era: Era, target: Geometry, draft: Optional[Geometry], deployment: Deployment) -> Pool:
     """Figures of the pool; raises InputError where flags, target and draft do not go together."""
     check_together(era, target, draft, deployment)
-    size = element_bytes(deployment.kv_cache_dtype, era, target)
-    layers = -(-target.layers // deployment.pp_size)
-    stage = replace(target, layers=layers)
-    cell = CELLS[target.family](era, stage, deployment, size)
+    states = state_pool(era, target, deployment, _drafted(era, target, draft, deployment))
+    counted = charged_draft(era, target, draft)
+    priced = [_priced(era, stage, counted, deployment) for stage in _stages(era, target, deployment)]
+    # the stage that can pay for the fewest tokens decides for all
+    charged, cell = max(priced, key=lambda pair: pair[0] * pair[1].parts[1] / pair[1].parts[0])
     return Pool(
         era=era,
-        page=deployment.page_size,
-        charged=charged_bytes(era, stage, draft, deployment, size, cell),
+        page=_page(target, deployment, states),
+        charged=charged,
         target_bytes=cell.stored,
-        draft_bytes=draft_stored_bytes(era, draft, deployment, size),
-        split=cell.split,
+        draft_bytes=draft_stored_bytes(era, target, draft, deployment),
+        parts=cell.parts,
+        second=cell.second,
+        request_bytes=cell.request_bytes,
         head_room=_head_room(era, deployment),
         cap=deployment.max_total_tokens,
         reserve_gib=_reserve_gib(era, target, deployment),
         fraction_factor=era.multimodal_fraction if target.multimodal else 1.0,
         rows=deployment.dcp_size,
+        states=states,
     )
+
+
+def _stages(era: Era, target: Geometry, deployment: Deployment) -> list[Geometry]:
+    """The target as each pipeline stage holds it, stages alike left out."""
+    whole = stages(era, target.layers, deployment.pp_size)
+    if target.states is not None:
+        return hybrid_stages(era, target, whole)
+    return list(dict.fromkeys(target.of_stage(layers) for layers in whole))
+
+
+def _page(target: Geometry, deployment: Deployment, states: Optional[StatePool]) -> int:
+    if states is not None:
+        return states.cache.page
+    return page_of(deployment) if target.family == "compressed" else deployment.page_size
+
+
+def _drafted(era: Era, target: Geometry, draft: Optional[Geometry], deployment: Deployment) -> int:
+    """Tokens whose states a hybrid model keeps for each request under speculation, 0 without."""
+    if target.states is None or not deployment.algorithm:
+        return 0
+    tokens = verified_tokens(deployment, draft)
+    if tokens is None:
+        raise InputError(
+            f"the states of {target.architecture} under {deployment.algorithm} and SGLang {era.name}, which grow with the draft's tokens",
+            "no speculative_num_draft_tokens",
+            "give it as the server gets it",
+        )
+    return tokens
+
+
+def _priced(era: Era, stage: Geometry, draft: Optional[Geometry], deployment: Deployment) -> tuple[Union[int, float], Cell]:
+    cell = cell_of(era, stage, deployment, kv_type(era, stage, deployment))
+    return charged_bytes(era, stage, draft, deployment, cell), cell
+
+
+def _head_room_of(pool: Pool, slots: int) -> int:
+    """Tokens on top of the budget; a hybrid model gets them for the requests that its slots serve."""
+    if pool.states is None or not pool.head_room:
+        return pool.head_room
+    asked = pool.states.asked or 0
+    each = (pool.head_room - _HEAD_ROOM) // asked if asked else 0
+    return min(asked, pool.states.requests(slots)) * each + _HEAD_ROOM
 
 
 def _head_room(era: Era, deployment: Deployment) -> int:
@@ -183,7 +383,7 @@ def _head_room(era: Era, deployment: Deployment) -> int:
             f"speculative_num_steps {steps}, speculative_eagle_topk {topk}, speculative_num_draft_tokens {tokens}",
             "give all three as the server gets them",
         )
-    return requests * steps * topk + requests * tokens + 100
+    return requests * steps * topk + requests * tokens + _HEAD_ROOM
 
 
 def _reserve_gib(era: Era, target: Geometry, deployment: Deployment) -> float:

@@ -153,7 +153,7 @@ class StatePool:
         """Slots that a budget (GiB) gives; 0 or less where SGLang would not start."""
         if self.fixed is not None:
             return self.fixed
-        share = (rest_gib - self._before_gib()) * self.ratio / (1 + self.ratio) * _GIB
+        share = (rest_gib - self.first_gib) * self.ratio / (1 + self.ratio) * _GIB
         slot, drafts, padding = self.slot_bytes, self.draft_tokens, self.padding
         if self.drafts == "slots":
             return int(share // slot // (1 + drafts)) // self.divisor
@@ -166,7 +166,7 @@ class StatePool:
         if self.drafts == "slots":
             return rest_gib - slots * self.slot_bytes * (1 + self.draft_tokens) / _GIB
         drafts = self.slot_bytes * self._draft_requests(slots) * self.draft_tokens / _GIB
-        return rest_gib - self._before_gib() - drafts - (slots + self.padding) * self.slot_bytes / _GIB
+        return rest_gib - self.first_gib - drafts - (slots + self.padding) * self.slot_bytes / _GIB
 
     def requests(self, slots: int) -> int:
         """Requests that so many slots serve at once."""
@@ -178,15 +178,41 @@ class StatePool:
         drafted = slots if self.drafts == "slots" else requests
         return ((kept + 1) * self.stored_slot + (drafted + 1) * self.stored_drafts) / _GIB
 
+    def taken_gib(self, slots: int) -> float:
+        """What so many slots take of a budget (GiB)."""
+        return -self.left_gib(0.0, slots)
+
+    @property
+    def first_gib(self) -> float:
+        """What draft tokens take before anything else (GiB)."""
+        return self.slot_bytes * self.reserved * self.draft_tokens / _GIB
+
+    @property
+    def slot_gib(self) -> float:
+        """What one slot takes (GiB), with the draft tokens that come with it."""
+        return self.slot_bytes * (1 + self.draft_tokens if self.drafts == "slots" else 1) / _GIB
+
+    @property
+    def token_share(self) -> float:
+        """Share of a growing budget that goes to tokens, as long as the running requests are those asked for."""
+        if self.fixed is not None:
+            return 1.0
+        slots = self.ratio / (1 + self.ratio)
+        if self.drafts == "joint" and self.draft_tokens:
+            slots /= 1 + self.draft_tokens / self.cache.per_request
+        return 1 - slots / self.divisor
+
+    @property
+    def most_requests(self) -> Optional[int]:
+        """The most that run at once in a worker under speculation, where the states of draft tokens are paid by request."""
+        return self.asked if self.draft_tokens and self.drafts in ("first", "joint") else None
+
     @property
     def tooth_gib(self) -> float:
         """Budget between two slots: while it grows by so much, tokens rise and then fall back by one slot; 0 for fixed slots."""
         if self.fixed is not None:
             return 0.0
         return self.slot_bytes * (1 + self.draft_tokens) * self.divisor * (1 + self.ratio) / self.ratio / _GIB
-
-    def _before_gib(self) -> float:
-        return self.slot_bytes * self.reserved * self.draft_tokens / _GIB
 
     def _draft_requests(self, slots: int) -> int:
         if self.drafts != "joint" or not self.draft_tokens:
@@ -334,7 +360,7 @@ def _strategy(era: Era, rules: _Rules, states: States, deployment: Deployment, a
         raise InputError(asked, "a release without it", "leave it at auto, or use a newer release")
     if given == "no_buffer":
         if rules.strategy == "resolved" and not deployment.disable_radix_cache and _overlap(deployment) and _handled(era, states):
-            raise InputError(asked, "the overlap scheduler, which it refuses then", "give disable_overlap_schedule too, or leave it at auto")
+            raise InputError(asked, "the overlap scheduler, which it refuses then", "give disable_overlap_schedule, or leave it at auto")
         return given
     if deployment.disable_radix_cache and not rules.spare_needs_radix:
         return given

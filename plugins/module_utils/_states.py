@@ -112,6 +112,8 @@ class States:
     # next-token layers that SGLang takes it to have, and those that its configuration counts where SGLang looks
     nextn_layers: int = 0
     counted_nextn: int = 0
+    # release that first reads the kinds of the layers from the key that the configuration has
+    since: Release = (0, 0, 0)
     # type of the matrix as the checkpoint has it; None where SGLang takes none from there
     dtype: Optional[str] = None
 
@@ -230,6 +232,7 @@ def _read_nemotron(text: Config, what: str) -> dict[str, Any]:
     heads, head_dim = required_count(text, "mamba_num_heads", what), required_count(text, "mamba_head_dim", what)
     return {
         **_split(_nemotron_kinds(text, what), ("mamba",), ("attention",), what),
+        "since": (0, 0, 0) if text.get("hybrid_override_pattern") else (0, 5, 10),
         "heads": heads,
         "head_dim": head_dim,
         "state_dim": required_count(text, "ssm_state_size", what),

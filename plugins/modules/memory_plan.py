@@ -172,6 +172,28 @@ options:
     description: SGLang's C(--disable-overlap-schedule).
     type: bool
     default: false
+  mamba_full_memory_ratio:
+    description:
+      - SGLang's C(--mamba-full-memory-ratio), for models that keep states of fixed size beside the KV cache (Mamba, linear attention).
+      - Memory for states as a multiple of the memory for tokens, where no flag fixes the number of states.
+    type: float
+    default: 0.9
+  max_mamba_cache_size:
+    description:
+      - SGLang's C(--max-mamba-cache-size), the number of states to keep, for all data-parallel ranks together.
+      - Releases from 0.5.3.post2 to 0.5.6 look at it with O(disable_radix_cache) only.
+    type: int
+  mamba_ssm_dtype:
+    description: SGLang's C(--mamba-ssm-dtype). By default float32, from 0.5.9 on what the checkpoint names.
+    type: str
+    choices: [float32, bfloat16, float16]
+  mamba_scheduler_strategy:
+    description:
+      - SGLang's C(--mamba-scheduler-strategy), called C(--mamba-radix-cache-strategy) from 0.5.14 on.
+      - It decides how many states one request may need, and with that how many requests run at once.
+    type: str
+    choices: [auto, no_buffer, extra_buffer, extra_buffer_lazy]
+    default: auto
   mm_feature_transport:
     description: SGLang's C(--mm-feature-transport); on the GPU it reserves 1 GiB of a multimodal model's budget from 0.5.18 on.
     type: str
@@ -296,6 +318,7 @@ plan:
       description:
         - How many requests of the full context the pool holds. That is RV(plan.predicted_tokens) divided by O(context_length) and
           rounded down, at least O(concurrent_requests) rounded up and at least 1, times O(dp_size); none where there is no pool.
+          Where a pool of states lets fewer run, it is so many.
         - A larger O(max_running_requests) does not make the pool smaller, save where RV(plan.reasons) say so. It costs
           RV(plan.req_to_token_gib) and graphs, and serves more requests at once as long as they are shorter.
       type: int
