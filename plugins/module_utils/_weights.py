@@ -61,6 +61,15 @@ def rank_weights(checkpoint: Checkpoint, config: Config, layout: Layout, is_draf
     ``config`` is the content of config.json. A checkpoint that also holds its target's layers is as a draft only the
     next-token layers behind them. A draft's copies of embedding and head count: SGLang lets go of them only after the pools.
     """
+    return _tally(checkpoint, config, layout, is_draft).result()
+
+
+def rank_bytes(checkpoint: Checkpoint, config: Config, layout: Layout, is_draft: bool = False) -> float:
+    """Bytes that the parameters of the heaviest rank ask for, before the allocator rounds; otherwise as rank_weights."""
+    return max(map(sum, _tally(checkpoint, config, layout, is_draft).stages()))
+
+
+def _tally(checkpoint: Checkpoint, config: Config, layout: Layout, is_draft: bool) -> _Tally:
     if not checkpoint.complete:
         raise InputError(
             f"the weight memory of {checkpoint.directory}",
@@ -72,7 +81,7 @@ def rank_weights(checkpoint: Checkpoint, config: Config, layout: Layout, is_draf
     tally = _Tally(layout, _facts(config, is_draft, set(places)))
     for tensor, (layer, template) in zip(checkpoint.tensors, places):
         tally.add(tensor, layer, template)
-    return tally.result()
+    return tally
 
 
 def _check(layout: Layout) -> None:
@@ -282,8 +291,9 @@ def _draft_embedding(config: Config, text: Config) -> int:
 
 # --- bytes ---------------------------------------------------------------------------------------------------------------
 
-# Plain parameters have the model's own type of two bytes. Scales, biases of routers and state decay stay as they are stored.
-_KEPT_AS_STORED = re.compile(r"scale|e_score_correction_bias|A_log|dt_bias|zero_point|zeros|g_idx|_shape$")
+# Plain parameters have the model's own type of two bytes. Scales, biases of routers and of stacked experts and state decay
+# stay as they are stored.
+_KEPT_AS_STORED = re.compile(r"scale|\.experts\.\w+_bias$|e_score_correction_bias|A_log|dt_bias|zero_point|zeros|g_idx|_shape$")
 _WIDE = {"F32": 4, "F64": 8}
 # elements in one stored element of a packed weight
 _PACKED = {"I32": 8, "U8": 2}
@@ -441,7 +451,7 @@ class _Tally:
 
     def result(self) -> Weights:
         """The heaviest pipeline stage, as the allocator holds it, and its error."""
-        stages = [self._stage(stage, first, last) for stage, (first, last) in enumerate(self._stages())]
+        stages = self.stages()
         sizes = max(stages, key=sum)
         taken, part = allocated(sizes), sum(sizes) / (sum(map(sum, stages)) or 1.0)
         rounding = taken - sum(sizes)
@@ -460,7 +470,11 @@ class _Tally:
                 names = f": {', '.join(self.unknown[:5])}" if reason == _UNKNOWN else ""
                 yield f"+-{size / GIB:.2f} GiB: {reason}{names}"
 
-    def _stages(self) -> list[tuple[int, int]]:
+    def stages(self) -> list[list[float]]:
+        """Bytes of the parameters of each pipeline stage, in the order of allocation."""
+        return [self._stage(stage, first, last) for stage, (first, last) in enumerate(self._bounds())]
+
+    def _bounds(self) -> list[tuple[int, int]]:
         """First layer of each pipeline stage and the one behind its last; the last stages take the remainder."""
         numbers = [layer for layer, _name in self.parameters if layer is not None]
         first = min(numbers, default=0)
