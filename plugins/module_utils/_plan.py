@@ -47,6 +47,8 @@ from ansible_collections.inferops.sglang.plugins.module_utils._sizing import (
 
 # Public starts that died in prefill had 0.45 to 0.84 GiB left, the tightest that held had 1.34.
 HARD_FLOOR_GIB = 1.0
+# Where no start has shown them, the graphs have to come out of that too: public starts took 0.6 to 2.7 GiB for them.
+UNSEEN_GRAPHS_GIB = 1.5
 # More free memory than any rank has, on a card or in a host: such a figure is in another unit.
 MOST_GIB = 16384
 # What the alternative with fewer requests at once is worked out for.
@@ -240,6 +242,8 @@ class _Situation:
     at_sizing_gib: float
     free_base_gib: float
     min_headroom_gib: float
+    # a start has shown what its graphs take, so they are no part of the headroom
+    graphs_seen: bool = False
     # tokens on top of what is required, and why
     margin: int = 0
     margin_reason: str = ""
@@ -262,8 +266,8 @@ class _Situation:
 
     @property
     def floor_gib(self) -> float:
-        """Under this nothing is started: the common floor, unless the caller asks for even less."""
-        return min(HARD_FLOOR_GIB, self.min_headroom_gib)
+        """Under this nothing is started: what a server needs to live, unless the caller asks for even less."""
+        return min(HARD_FLOOR_GIB + (0 if self.graphs_seen else UNSEEN_GRAPHS_GIB), self.min_headroom_gib)
 
     @property
     def lower_bound(self) -> float:
@@ -305,6 +309,7 @@ def _situation(request: Request, memory: Memory) -> _Situation:
         at_sizing_gib=memory.at_sizing_gib,
         free_base_gib=memory.free_base_gib,
         min_headroom_gib=request.min_headroom_gib,
+        graphs_seen=_graphs_seen(memory),
         margin=margin,
         margin_reason=f"{margin:,} tokens are added because free memory moves by {jitter:g} GiB between two readings here."
         if margin
@@ -313,6 +318,13 @@ def _situation(request: Request, memory: Memory) -> _Situation:
         seen_too_high=_seen_too_high(request, memory.starts),
         obstacles=tuple(obstacles),
     )
+
+
+def _graphs_seen(memory: Memory) -> bool:
+    anchor = memory.anchor
+    if anchor is not None and anchor.boot.was_ready and anchor.boot.free_gib is not None:
+        return True
+    return any(boot.graphs_gib is not None for boot in memory.starts)
 
 
 def _seen_too_low(starts: Sequence[Boot]) -> Optional[float]:
@@ -396,7 +408,7 @@ def _judge(situation: _Situation, fraction: float, required: Optional[int]) -> t
     if headroom < situation.floor_gib:
         reasons.append(
             f"{headroom:.2f} GiB would be left for graphs and activations, under the least of {situation.floor_gib:g} GiB: "
-            "servers with less died in prefill."
+            + ("servers with less died in prefill." if situation.graphs_seen else "servers with less died in graph capture or in prefill.")
         )
     elif upper is None or lower > upper:
         most = f"only up to {upper:g} leaves enough" if upper is not None else f"no fraction leaves {situation.min_headroom_gib:g} GiB"

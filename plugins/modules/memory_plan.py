@@ -139,8 +139,9 @@ options:
     default: 0.0
   min_headroom_gib:
     description:
-      - Memory that must be left outside the pools for graphs and activations. With less the verdict is V(tight),
-        with less than 1 GiB (or than this figure, if smaller) V(impossible).
+      - Memory that must be left outside the pools for graphs and activations. With less the verdict is V(tight).
+      - It is V(impossible) with less than 2.5 GiB, or less than 1 GiB where an earlier start has shown what the graphs take,
+        or with less than this figure if that is smaller.
     type: float
     default: 5.0
   max_running_requests:

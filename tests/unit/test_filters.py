@@ -95,15 +95,15 @@ def test_a_tight_fraction_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Display, "warning", lambda _self, text: warned.append(text))
     assert FILTERS["mem_fraction"](KIMI, **CARDS, context_length=200000) == 0.9221
     assert warned == []
-    assert FILTERS["mem_fraction"](KIMI, **CARDS, context_length=262144) == 0.9697
+    assert FILTERS["mem_fraction"](KIMI, **{**CARDS, "gpu_free_gib": 90.0}, context_length=200000) == 0.9631
     assert len(warned) == 1
-    assert "2.43 GiB" in warned[0]
+    assert "2.69 GiB" in warned[0]
 
 
 def test_the_whole_plan_is_that_of_the_module() -> None:
     plan = FILTERS["memory_plan"](KIMI, **CARDS, context_length=262144)
     assert sorted(plan) == sorted(yaml.safe_load(module.RETURN)["plan"]["contains"])
-    assert (plan["verdict"], plan["alternatives"][0]["change"]) == ("tight", "kv_cache_dtype=fp8_e4m3")
+    assert (plan["verdict"], plan["alternatives"][0]["change"]) == ("impossible", "kv_cache_dtype=fp8_e4m3")
     impossible = FILTERS["memory_plan"](KIMI, **{**CARDS, "gpu_free_gib": 24.0}, context_length=200000)
     assert (impossible["verdict"], impossible["mem_fraction_static"]) == ("impossible", None)
 

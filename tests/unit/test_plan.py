@@ -374,7 +374,7 @@ def test_a_later_pool_lifts_the_lower_bound() -> None:
         ("0.5.17", {}, 0.9361, 6.72, "fits"),
         ("0.5.23", {}, 0.9295, 6.72, "fits"),
         ("0.5.12", {"kv_cache_dtype": "fp8_e4m3"}, 0.8457, 13.55, "fits"),
-        ("0.5.12", {"context_length": 262144}, 0.9697, 2.47, "tight"),
+        ("0.5.12", {"context_length": 262144}, 0.9697, 2.47, "impossible"),
         ("0.5.12", {"context_length": 262144, "gpu_free_gib": 139.8}, 0.652, 48.27, "fits"),
         # 1 - (20.0 - 200000 * 77184 / 2**30) / 92.3, and so on
         ("0.5.12", {"gpu_free_gib": 92.3}, 0.9391, 5.02, "fits"),
@@ -460,10 +460,10 @@ def alternative(found: Plan, start: str) -> Any:
     return next(other for other in found.alternatives if other.change.startswith(start))
 
 
-def test_alternatives_of_a_tight_plan() -> None:
+def test_alternatives_of_a_plan_that_leaves_too_little() -> None:
     """262,144 tokens on a 94 GiB card: 2.47 GiB left, 11.4 with an fp8 cache."""
     found = plan(**{**ESTIMATE, "context_length": 262144, "max_running_requests": 64})
-    assert found.verdict == "tight"
+    assert found.verdict == "impossible"
     fp8 = alternative(found, "kv_cache_dtype=fp8_e4m3")
     assert (fp8.mem_fraction_static, fp8.verdict) == (0.8694, "fits")
     assert fp8.headroom_gib == pytest.approx(11.38, abs=0.03)
