@@ -370,6 +370,8 @@ UNSIZED = {
     "InternLM2ForRewardModel": _NO_TEXT,
     "K2Horizon": "attention with a mixture of values",
     "KimiK3": _DRAFT,
+    "Lfm2Bidirectional": _NO_TEXT,
+    "Lfm2DSpark": _DRAFT,
     "LiLiCorr": _DRAFT,
     "LingDSpark": _DRAFT,
     "LlamaEmbedding": _NO_TEXT,
