@@ -81,17 +81,19 @@ def section() -> str:
                 number(row["tokens"]),
                 f"{row['tokens'] - boot.said:+,.0f}",
                 f"{boot.percent:.2f}",
+                f"{(row['tokens'] - boot.said) * boot.pool.effective_cell / GIB:+.3f}",
                 f"{target:.2f} / {sum(row['kv']):.2f}",
                 f"{draft:.2f} / {sum(row['draft_kv']):.2f}" if row["draft_kv"] else "",
             )
         )
-    head = ("boot", "before", "at sizing", "fraction", "asked", "planned", "predicted", "printed", "error", "%", "pool", "draft's pool")
+    head = ("boot", "before", "at sizing", "fraction", "asked", "planned", "predicted", "printed", "error", "%", "GiB", "pool", "draft's pool")
     return (
         "## Against real boots of the engine\n\n"
         f"SGLang {record['sglang_version']} itself on the CPU, deployed by the role on a throw-away host, {record['date']}: tiny\n"
         "weights, but KV cells of the size of large models. `planned` is what the plan said before the boot, with 0.6 GiB of room\n"
         "for other programs, so that the pool ends above what was asked; `predicted` is from the boot's own figures before and\n"
-        "after the weights. On the CPU the pool comes out of the free memory of the machine, which others move between two lines:\n"
-        "that is the error here. Pools are GiB, predicted / printed. `tests/accuracy/record_engine_boots.py` boots them anew.\n\n"
+        "after the weights. On the CPU the pool comes out of the free memory of the machine, which other programs and SGLang's own\n"
+        "processes, still starting, take of between two lines: that is the error here, the same few hundredths of a GiB whatever\n"
+        "the pool. Pools are GiB, predicted / printed. `tests/accuracy/record_engine_boots.py` boots them anew.\n\n"
         + table(head, rows)
     )
