@@ -86,7 +86,8 @@ def section() -> str:
                 f"{draft:.2f} / {sum(row['draft_kv']):.2f}" if row["draft_kv"] else "",
             )
         )
-    head = ("boot", "before", "at sizing", "fraction", "asked", "planned", "predicted", "printed", "error", "%", "GiB", "pool", "draft's pool")
+    figures = ("before", "at sizing", "fraction", "asked", "planned", "predicted", "printed", "error", "%", "GiB")
+    head = ("boot", *figures, "pool", "draft's pool")
     return (
         "## Against real boots of the engine\n\n"
         f"SGLang {record['sglang_version']} itself on the CPU, deployed by the role on a throw-away host, {record['date']}: tiny\n"
