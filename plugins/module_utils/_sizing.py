@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from typing import Optional, Union
 
@@ -43,6 +43,10 @@ STEPS = 10_000
 
 # tokens at a fraction never lie further apart from those on a straight line than so many slots of states
 _TEETH = 3
+# places within the range of one token that are tried for a whole number of slots too
+_WITHIN = (0.5, 0.25, 0.75, 0.05, 0.95, 0.005, 0.995)
+# of a budget of some GiB down to less than a token
+_HALVINGS = 40
 # tokens that EAGLE-type speculation gets before 0.5.7 whatever the requests
 _HEAD_ROOM = 100
 _MIB_PER_GIB = 1024
@@ -216,20 +220,44 @@ def free_at_sizing(
     return found[0] if near_gib is None else min(found, key=lambda at_sizing: abs(at_sizing - near_gib))
 
 
-def _paid_gib(pool: Pool, tokens: int, slots: int) -> float:
-    """Budget (GiB) that pays for tokens alone: the middle of the range that floors to them."""
-    paid = (tokens / pool.rows - _head_room_of(pool, slots) * pool.split + 0.5) / pool.split
+def _paid_gib(pool: Pool, tokens: int, slots: int, within: float = 0.5) -> float:
+    """Budget (GiB) that pays for tokens alone: so far within the range that floors to them."""
+    paid = (tokens / pool.rows - _head_room_of(pool, slots) * pool.split + within) / pool.split
     return (paid * pool.charged + pool.fixed_bytes) / GIB
 
 
 def _rests(pool: Pool, states: StatePool, tokens: int, slots: Optional[int]) -> list[float]:
     """Budgets (GiB) of tokens and states together that give these tokens, for each number of slots that may go with them."""
-    middle = states.slots(_paid_gib(pool, tokens, 0) * (1 + states.ratio) + states.first_gib)
-    known = range(max(0, middle - _TEETH), middle + _TEETH + 1) if slots is None else (slots,)
-    budgets = [(count, _paid_gib(pool, tokens, count) + states.taken_gib(count)) for count in known]
-    exact = [rest for count, rest in budgets if states.slots(rest) == count]
-    # flags may have been others than the plan's: then the slots do not fit, and the figure that they were nearest to is taken
-    return exact or [min(budgets, key=lambda pair: abs(states.slots(pair[1]) - pair[0]))[1]]
+    about = states.slots(_rest_about(pool, states, tokens)) if slots is None else slots
+    known = range(max(0, about - _TEETH), about + _TEETH + 1) if slots is None else (slots,)
+    found = [rest for rest in (_rest_of(pool, states, tokens, count) for count in known) if rest is not None]
+    # a start with other flags than are known here had slots that do not fit: its tokens alone have to do then
+    return found or [_paid_gib(pool, tokens, about) + states.taken_gib(about)]
+
+
+def _rest_of(pool: Pool, states: StatePool, tokens: int, slots: int) -> Optional[float]:
+    """The budget (GiB) that gives so many tokens and slots; None where none gives both."""
+    tries = (_paid_gib(pool, tokens, slots, within) + states.taken_gib(slots) for within in _WITHIN)
+    return next((rest for rest in tries if states.slots(rest) == slots), None)
+
+
+def _rest_about(pool: Pool, states: StatePool, tokens: int) -> float:
+    """A budget (GiB) next to which the tokens are reached, by bisection: they grow with it but for one slot of states."""
+    low, high = 0.0, 2 * (_paid_gib(pool, tokens, 0) + states.taken_gib(1))
+    while _left_tokens(pool, states, high) < tokens:
+        low, high = high, 2 * high
+    for _halving in range(_HALVINGS):
+        middle = (low + high) / 2
+        if _left_tokens(pool, states, middle) < tokens:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _left_tokens(pool: Pool, states: StatePool, rest: float) -> int:
+    slots = states.slots(rest)
+    return int(_tokens_of(replace(pool, cap=None), states.left_gib(rest, slots), slots))
 
 
 def lowest_fraction(pool: Pool, before_gib: float, at_sizing_gib: float) -> float:
