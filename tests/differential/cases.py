@@ -20,12 +20,16 @@ MODELS = Path(__file__).resolve().parent / "models"
 
 # A card and what the weights leave of it, with digits enough that no floor is met by chance (GiB).
 MEMORY = {"gpu_free_gib": 139.62, "free_at_sizing_gib": 57.4271, "mem_fraction_static": 0.873}
+# What SGLang would choose by the card.
+_CARD = {"chunked_prefill_size": 8192}
 # Draft steps, branches and tokens of a tree, as SGLang's own defaults choose them for EAGLE types.
 _TREE = {"speculative_num_steps": 3, "speculative_eagle_topk": 1, "speculative_num_draft_tokens": 4, "max_running_requests": 48}
 _NGRAM = {"speculative_num_draft_tokens": 8, "max_running_requests": 48}
 _BLOCK = {"speculative_num_steps": 1, "speculative_eagle_topk": 1, "max_running_requests": 48}
 
 
+# first release with --mamba-scheduler-strategy
+_STRATEGIES = "0.5.7"
 # coprime to the number of flags of every family, so that turns go through all of them
 _STEP = 5
 
@@ -41,6 +45,7 @@ class Case:
     since: str
     model: str
     draft: Optional[str] = None
+    draft_is_named: bool = True
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -48,7 +53,7 @@ class Case:
         return str(self.options.get("speculative_algorithm", ""))
 
 
-def matrix(turn: Optional[int] = None) -> Iterator[Case]:
+def matrix(release: str, turn: Optional[int] = None) -> Iterator[Case]:
     """Every family x {no draft, DFLASH, EAGLE or NEXTN, STANDALONE} x TP x KV type x page.
 
     Of this, two flags in every draft of a family are one ``turn``; as many turns as there are releases go through all of it.
@@ -57,7 +62,7 @@ def matrix(turn: Optional[int] = None) -> Iterator[Case]:
         flags = list(itertools.product(family.tp_sizes, family.kv_types[:2], family.page_sizes))
         for number, draft in enumerate(_drafts(family)):
             for tp, kv, page in flags if turn is None else _of_turn(flags, turn + number):
-                yield _case(family, draft, tp, kv, page)
+                yield _case(release, family, draft, tp, kv, page)
 
 
 def _of_turn(flags: list[_Flags], turn: int) -> list[_Flags]:
@@ -69,7 +74,7 @@ def randomised(release: str, count: int) -> Iterator[Case]:
     """Cases drawn at random, the same ones for the same release at every run."""
     known = [family for family in FAMILIES if version_key(family.since) <= version_key(release)]
     for number in range(count):
-        yield _random_case(random.Random(f"{release} {number}"), known, number)
+        yield _random_case(random.Random(f"{release} {number}"), release, known, number)
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,7 @@ class _Draft:
     algorithm: str = ""
     model: Optional[str] = None
     options: dict[str, Any] = field(default_factory=dict)
+    is_named: bool = True
 
 
 def _drafts(family: Family) -> list[_Draft]:
@@ -88,25 +94,35 @@ def _drafts(family: Family) -> list[_Draft]:
     if family.eagle3:
         found.append(_Draft("EAGLE3", family.eagle3, _TREE))
     if family.nextn:
-        found.append(_Draft("NEXTN", None, _TREE))
+        found.append(_Draft("NEXTN", None, _TREE, is_named=family.nextn == "named"))
     if family.standalone:
         found.append(_Draft("STANDALONE", family.standalone, _TREE))
     return found
 
 
-def _case(family: Family, draft: _Draft, tp: int, kv: str, page: int, **more: Any) -> Case:
-    flags = {"tp_size": tp, "kv_cache_dtype": kv, "page_size": page}
-    options = {**MEMORY, **draft.options, **flags, "speculative_algorithm": draft.algorithm, **more}
+def _case(release: str, family: Family, draft: _Draft, tp: int, kv: str, page: int, **more: Any) -> Case:
+    flags = {"tp_size": tp, "kv_cache_dtype": kv, "page_size": page, "speculative_algorithm": draft.algorithm}
+    states = _state_flags(release, family, draft, page) if family.states else {}
+    given = {name: value for name, value in more.items() if value is not None}
+    options = {**MEMORY, **_CARD, **draft.options, **flags, **given, **states}
     name = f"{family.model} {draft.algorithm or '-'} tp{tp} {kv} page{page}"
-    return Case(name, family.name, family.since, family.model, draft.model, options)
+    return Case(name, family.name, family.since, family.model, draft.model, draft.is_named, options)
 
 
-def _random_case(rng: random.Random, known: list[Family], number: int) -> Case:
+def _state_flags(release: str, family: Family, draft: _Draft, page: int) -> dict[str, Any]:
+    """Flags that every release takes as they are: a radix cache of states goes with pages of one token and no draft only."""
+    strategy = {"mamba_scheduler_strategy": "no_buffer"} if version_key(release) >= version_key(_STRATEGIES) else {}
+    if draft.algorithm or page > 1 or version_key(release) < version_key(family.radix_since):
+        return {**strategy, "disable_radix_cache": True, "max_running_requests": 48}
+    return {**strategy, "disable_radix_cache": False, "disable_overlap_schedule": True}
+
+
+def _random_case(rng: random.Random, release: str, known: list[Family], number: int) -> Case:
     family = rng.choice(known)
-    draft = rng.choice([_Draft(), *_drafts(family), _Draft("NGRAM", None, _NGRAM)])
+    draft = rng.choice([_Draft(), *_drafts(family), *_ngram(family)])
     more = {**_random_memory(rng), **_random_limits(rng), **_random_ranks(rng, family, draft)}
     tp = more.pop("tp_size")
-    case = _case(family, draft, tp, rng.choice(family.kv_types), rng.choice(_pages(family)), **more)
+    case = _case(release, family, draft, tp, rng.choice(family.kv_types), rng.choice(_pages(family)), **more)
     return replace(case, name=f"random {number}: {case.name}")
 
 
@@ -123,7 +139,7 @@ def _random_limits(rng: random.Random) -> dict[str, Any]:
     return {
         "context_length": rng.choice((None, 4096, 32768, 200000)),
         "max_total_tokens": rng.choice((None, None, None, 20000, 131072, 10**9)),
-        "swa_full_tokens_ratio": rng.choice((0.8, 0.8, 0.5, 0.1)),
+        "swa_full_tokens_ratio": rng.choice((None, None, 0.5, 0.1)),
         "disable_radix_cache": rng.random() < 0.15,
     }
 
@@ -141,6 +157,11 @@ def _random_ranks(rng: random.Random, family: Family, draft: _Draft) -> dict[str
     return found
 
 
+def _ngram(family: Family) -> list[_Draft]:
+    """SGLang starts compressed attention with drafts of its own only."""
+    return [] if family.name == "compressed" else [_Draft("NGRAM", None, _NGRAM)]
+
+
 def _fitting(family: Family, draft: _Draft, sizes: Sequence[int]) -> list[int]:
     """The TP sizes that divide the attention heads, and divide the KV heads or are multiples of them."""
     heads = [_heads(config(model)) for model in (family.model, draft.model) if model]
@@ -149,7 +170,8 @@ def _fitting(family: Family, draft: _Draft, sizes: Sequence[int]) -> list[int]:
 
 def _heads(whole: dict[str, Any]) -> tuple[int, int]:
     text = whole.get("text_config", whole)
-    return text["num_attention_heads"], text.get("num_key_value_heads") or text["num_attention_heads"]
+    heads = text["num_attention_heads"]
+    return heads, text.get("num_key_value_heads") or text.get("num_attention_groups") or heads
 
 
 def _pages(family: Family) -> tuple[int, ...]:

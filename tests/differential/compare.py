@@ -15,13 +15,20 @@ from pathlib import Path
 from typing import Any, Optional
 
 from differential import sources
+from differential.arguments import resolved
 from differential.cases import MODELS, Case
 from differential.predict import Figures, predict
 from differential.uncomparable import REASONS, Reason
 
 TESTS = Path(__file__).resolve().parents[1]
 # What a release raises where the budget holds no pool: the plan's answer to that is 0 tokens, not a refusal.
-NO_POOL = ("Not enough memory. Please try to increase", "Loaded weights leave no GPU memory for the KV cache")
+NO_POOL = (
+    "Not enough memory. Please try to increase",
+    "Not enough GPU memory for hybrid",
+    "Loaded weights leave no GPU memory for the KV cache",
+    "cannot hold even one request",
+    "leaves no room for the full KV pool",
+)
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,7 @@ def ask(release: str, cases: Sequence[Case]) -> list[dict[str, Any]]:
         answers = Path(folder) / "answers"
         done = subprocess.run(
             [str(python), "-m", "differential.oracle", str(source), str(answers)],
-            input=json.dumps([asked(case) for case in cases]),
+            input=json.dumps([asked(case, release) for case in cases]),
             env={**os.environ, "PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1"},
             cwd=folder, capture_output=True, text=True, check=False,
         )  # fmt: skip
@@ -101,10 +108,11 @@ def ask(release: str, cases: Sequence[Case]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def asked(case: Case) -> dict[str, Any]:
-    """A case as the release is asked it: next-token layers are a draft that is the model itself."""
+def asked(case: Case, release: str) -> dict[str, Any]:
+    """A case as the release is asked it: its flags as they are when it sizes; next-token layers are a draft that is the model."""
     draft = case.draft or (case.model if case.algorithm == "NEXTN" else None)
-    return {**case.options, "model": str(MODELS / case.model), "draft_model": str(MODELS / draft) if draft else None}
+    models = {"model": str(MODELS / case.model), "draft_model": str(MODELS / draft) if draft else None}
+    return {**resolved(case, release), **models, "draft_is_named": case.draft_is_named}
 
 
 def _outcome(release: str, case: Case, answer: dict[str, Any], planned_as: str) -> Outcome:

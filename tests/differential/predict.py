@@ -44,10 +44,21 @@ def _details(request: Request, release: str, tokens: int) -> Figures:
     context = request.context_length or request.target.max_position or 0
     table = request_table_gib(pool, request.deployment, context, tokens) * GIB
     rows = tokens / pool.rows + pool.page
+    one_pool = _is_one_pool(request)
     return {
-        "charged": pool.charged,
-        # two pools of different sizes are no product of rows and bytes
-        "target_bytes": rows * pool.target_bytes if isinstance(pool.target_bytes, int) else None,
-        "draft_bytes": rows * pool.draft_bytes if request.draft else None,
+        "charged": pool.charged if one_pool else None,
+        "target_bytes": rows * pool.target_bytes if one_pool else None,
+        "draft_bytes": rows * pool.draft_bytes if request.draft and one_pool else None,
         "request_table_bytes": round(table),
     }
+
+
+def _is_one_pool(request: Request) -> bool:
+    """Whether the pool is a product of rows and bytes that the release's pool tells as well.
+
+    Not so where windowed layers have a pool of their own, where stages hold different kinds of layers, and in fp4, whose scales
+    the pools do not count.
+    """
+    target, flags = request.target, request.deployment
+    unlike_stages = target.states is not None and flags.pp_size > 1
+    return target.family not in ("swa", "compressed") and not unlike_stages and "fp4" not in flags.kv_cache_dtype

@@ -26,7 +26,7 @@ Runs = dict[str, "Future[list[Outcome]]"]
 
 
 def cases_of(release: str) -> list[Case]:
-    return [*matrix(None if WHOLE else RELEASES.index(release)), *randomised(release, RANDOM_CASES)]
+    return [*matrix(release, None if WHOLE else RELEASES.index(release)), *randomised(release, RANDOM_CASES)]
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,11 @@ def _before(release: str, first: str) -> bool:
 # The first releases that take an algorithm or a KV type.
 _SINCE = {"STANDALONE": "0.5.2", "NGRAM": "0.5.3", "bf16": "0.5.4"}
 
+def _unlike_stages(case: Case, release: str) -> bool:
+    by_requests = bool(case.options.get("disable_radix_cache"))
+    return "swa" in case.family and case.options.get("pp_size", 1) > 1 and (by_requests or _before(release, "0.5.11"))
+
+
 REASONS = (
     Reason(
         "architecture unknown",
@@ -49,8 +54,13 @@ REASONS = (
         lambda case, release: "mla" in case.family and case.options.get("pp_size", 1) > 1 and _before(release, "0.5.2"),
     ),
     Reason(
-        "window in pages",
-        "The allocator of the release for sliding windows takes pages of one token only, so it does not start.",
-        lambda case, release: case.family == "swa" and case.options["page_size"] > 1 and _before(release, "0.5.7"),
+        "unlike stages",
+        "Each pipeline stage of a model with windowed layers is sized for itself, so that their pools differ: the plan refuses that.",
+        _unlike_stages,
+    ),
+    Reason(
+        "latent nvfp4",
+        "The plan refuses nvfp4 for latent attention: no pool of that kind was checked.",
+        lambda case, _release: "mla" in case.family and case.options["kv_cache_dtype"] == "nvfp4",
     ),
 )

@@ -69,7 +69,7 @@ def stages(release: Release, size: Callable[[Release, Inputs, int], Answer], inp
         for stage in range(inputs.pp_size):
             collective.begin_stage()
             found.append(size(release, inputs, stage))
-    return max(found, key=lambda one: one.target_bytes)
+    return max(found, key=lambda one: one.target_bytes or 0)
 
 
 if __name__ == "__main__":

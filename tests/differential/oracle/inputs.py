@@ -22,6 +22,8 @@ class Inputs:
     free_at_sizing_gib: float
     mem_fraction_static: float
     draft_model: Optional[str] = None
+    # whether the server's arguments name the draft, by the user's word or by SGLang's own; else it is found in the target
+    draft_is_named: bool = True
     speculative_algorithm: str = ""
     speculative_num_steps: Optional[int] = None
     speculative_eagle_topk: Optional[int] = None
@@ -40,9 +42,11 @@ class Inputs:
     max_total_tokens: Optional[int] = None
     chunked_prefill_size: Optional[int] = None
     swa_full_tokens_ratio: float = 0.8
+    disable_hybrid_swa_memory: bool = False
     mm_feature_transport: str = "cpu"
     mamba_full_memory_ratio: float = 0.9
     max_mamba_cache_size: Optional[int] = None
+    mamba_ssm_dtype: Optional[str] = None
     mamba_scheduler_strategy: str = "no_buffer"
     disable_radix_cache: bool = False
     disable_overlap_schedule: bool = False

@@ -9,6 +9,8 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import json
+import os
 import re
 import types
 from dataclasses import asdict, dataclass
@@ -26,7 +28,7 @@ class Answer:
     tokens: int
     swa_tokens: Optional[int] = None
     charged: Optional[float] = None
-    target_bytes: int = 0
+    target_bytes: Optional[int] = None
     draft_bytes: Optional[int] = None
     request_table_bytes: Optional[int] = None
     max_running_requests: Optional[int] = None
@@ -80,6 +82,7 @@ class Release:
         """Answer from this case from now on, as this pipeline stage."""
         settings = settings_of(inputs, stage, self.defaults)
         self.patches.settings, self.patches.at_sizing_gib = settings, inputs.free_at_sizing_gib
+        _state_type(getattr(settings, "mamba_ssm_dtype", None))
         self.patches.apply()
         self.cells.clear()
         return settings
@@ -94,10 +97,13 @@ class Release:
             "context_length": inputs.context_length,
             "dtype": "bfloat16",
             "is_draft_model": draft,
+            "disable_hybrid_swa_memory": inputs.disable_hybrid_swa_memory,
             "speculative_algorithm": inputs.algorithm,
         }
         known = inspect.signature(ModelConfig.__init__).parameters
-        return ModelConfig(**{name: value for name, value in wanted.items() if name in known})
+        config = ModelConfig(**{name: value for name, value in wanted.items() if name in known})
+        _keep_layer_kinds(config, path)
+        return config
 
     def layers(self, config: Any, inputs: Inputs, stage: int) -> tuple[int, int]:
         """First and last-plus-one layer of a pipeline stage, by the release's own split."""
@@ -174,6 +180,20 @@ class Release:
 _NO_METHOD = object()
 
 
+def _state_type(name: Optional[str]) -> None:
+    """The servers of the first hybrid models hand this argument to their configurations through the environment."""
+    if name is None:
+        os.environ.pop("SGLANG_MAMBA_SSM_DTYPE", None)
+    else:
+        os.environ["SGLANG_MAMBA_SSM_DTYPE"] = name
+
+
+def _keep_layer_kinds(config: Any, path: str) -> None:
+    """Transformers renames the kinds of a hybrid model's layers, which releases before 0.5.19 look for by their old names."""
+    if type(config.hf_config).__name__ == "GraniteMoeHybridConfig":
+        config.hf_config.layer_types = json.loads((Path(path) / "config.json").read_text(encoding="utf-8"))["layer_types"]
+
+
 @functools.cache
 def _class_with_window(source: Path, architecture: str) -> Any:
     """The model class of an architecture; None where the release has none by that name with a window."""
@@ -195,9 +215,12 @@ def draft_layers(config: Any) -> int:
     return int(nextn) if nextn else int(config.num_hidden_layers)
 
 
-def pool_bytes(pool: Any) -> int:
-    """Bytes of a KV pool, by its own account."""
-    found = pool.get_kv_size_bytes()
+def pool_bytes(pool: Any) -> Optional[int]:
+    """Bytes of a KV pool, by its own account; None for a pool that gives none."""
+    tell = getattr(pool, "get_kv_size_bytes", None)
+    if tell is None:
+        return None
+    found = tell()
     return int(sum(found)) if isinstance(found, tuple) else int(found)
 
 

@@ -70,6 +70,7 @@ def _runner(release: Release, inputs: Inputs, settings: Settings, stage: int, dr
         _set(runner, name, value)
     _set_windows(runner, config, model, model_runner)
     _adjust_fraction(runner, config, module=model_runner)
+    _without_radix_cache(runner, inputs, settings, module=model_runner)
     if hasattr(runner, "configure_kv_cache_dtype"):
         runner.configure_kv_cache_dtype()
     return runner
@@ -106,17 +107,21 @@ def _draft_layers_told(release: Release, inputs: Inputs, draft: bool) -> dict[st
             dflash = int(config.num_hidden_layers)
         else:
             eagle = layers if nextn is None else int(nextn)
+            eagle = eagle if inputs.draft_is_named else None
     return {"eagle_draft_num_layers": eagle, "dflash_draft_num_layers": dflash}
 
 
 def _set_windows(runner: Any, config: Any, model: Any, module: Any) -> None:
     """The window, and whether the release splits the pool by it (ModelRunner.initialize and load_model)."""
-    asked = getattr(model, "get_attention_sliding_window_size", None)
-    chunk = getattr(config, "attention_chunk_size", None)
-    window = asked() if asked else chunk
+    text = _text(module.ModelRunner)
     hybrid = getattr(config, "is_hybrid_swa", None)
     hybrid = getattr(config, "is_hybrid", None) if hybrid is None else hybrid
-    if "Check if the model is using hybrid SWA" in _text(module.ModelRunner):
+    window = getattr(config, "attention_chunk_size", None)
+    if hasattr(model, "get_attention_sliding_window_size"):
+        window = model.get_attention_sliding_window_size()
+    elif hybrid and "self.model_config.sliding_window_size" in text and config.sliding_window_size is not None:
+        window = config.sliding_window_size
+    if "Check if the model is using hybrid SWA" in text and not runner.server_args.disable_hybrid_swa_memory:
         llama4 = any("Llama4" in name for name in config.hf_config.architectures)
         hybrid = hybrid or bool(window and window > 0 and not llama4)
     for name in ("full_attention_layer_ids", "swa_attention_layer_ids"):
@@ -142,6 +147,16 @@ def _adjust_fraction(runner: Any, config: Any, module: Any) -> None:
         for name in ("is_multimodal", "is_multimodal_chunked_prefill_supported"):
             _set(runner, name, getattr(config, name, False))
         runner.model_specific_adjustment()
+
+
+def _without_radix_cache(runner: Any, inputs: Inputs, settings: Settings, module: Any) -> None:
+    """The first releases with hybrid models switch their radix cache off before they size (ModelRunner.initialize)."""
+    text = _text(module.ModelRunner)
+    if "Hybrid GDN model detected, disable radix cache" in text and _is_mamba(runner):
+        slots = next(size for size in (inputs.max_mamba_cache_size, inputs.max_running_requests, 512) if size is not None)
+        settings.disable_radix_cache, settings.max_mamba_cache_size = True, slots // inputs.attention_dp_size
+    elif "model detected, disable radix cache" in text and getattr(runner, "mamba2_config", None):
+        settings.disable_radix_cache = True
 
 
 def _init_memory_pool(runner: Any, inputs: Inputs, settings: Settings) -> None:

@@ -17,9 +17,10 @@ from typing import Any, Optional
 from differential.oracle.inputs import CHUNKED_PREFILL_SIZE, Inputs
 
 _UNSET = object()
-# The attention backends of a CUDA card: they decide how sparse attention stores fp8 and nothing else of a pool.
+# The attention backends of a CUDA card: they decide how sparse attention stores its rows and nothing else of a pool.
 _BACKENDS = {
     "attention_backend": "flashinfer",
+    "dsv4_attn_backend": "flashmla",
     "nsa_prefill_backend": "flashmla_sparse",
     "nsa_decode_backend": "flashmla_kv",
     "dsa_prefill_backend": "flashmla_sparse",
@@ -80,6 +81,8 @@ def defaults() -> dict[str, Any]:
 def settings_of(inputs: Inputs, stage: int, own_defaults: dict[str, Any]) -> Settings:
     """The settings of one case as pipeline stage ``stage`` of it."""
     settings = Settings({**_arguments(inputs), **_parallel(inputs, stage)}, own_defaults)
+    if inputs.mamba_ssm_dtype is not None:
+        settings.mamba_ssm_dtype = inputs.mamba_ssm_dtype
     # views within views, as in get_exec().kernel
     for view in ("features", "kernel", "graph"):
         setattr(settings, view, settings)
@@ -110,7 +113,8 @@ def _arguments(inputs: Inputs) -> dict[str, Any]:
         "max_total_tokens": inputs.max_total_tokens,
         "chunked_prefill_size": inputs.chunked_prefill_size or CHUNKED_PREFILL_SIZE,
         "swa_full_tokens_ratio": inputs.swa_full_tokens_ratio,
-        "_swa_full_tokens_ratio_explicitly_set": True,
+        "_swa_full_tokens_ratio_explicitly_set": inputs.swa_full_tokens_ratio != 0.8,
+        "disable_hybrid_swa_memory": inputs.disable_hybrid_swa_memory,
         "disable_radix_cache": inputs.disable_radix_cache,
         "disable_overlap_schedule": inputs.disable_overlap_schedule,
         "mamba_full_memory_ratio": inputs.mamba_full_memory_ratio,
@@ -122,7 +126,7 @@ def _arguments(inputs: Inputs) -> dict[str, Any]:
         "speculative_eagle_topk": inputs.speculative_eagle_topk,
         "speculative_num_draft_tokens": inputs.speculative_num_draft_tokens,
         "max_speculative_num_draft_tokens": inputs.speculative_num_draft_tokens,
-        "speculative_draft_model_path": inputs.draft_model,
+        "speculative_draft_model_path": inputs.draft_model if inputs.draft_is_named else None,
         "speculative_draft_kv_cache_dtype": inputs.draft_kv_cache_dtype,
         "speculative_draft_model_quantization": None,
         # written by the target of releases up to 0.5.9, read by its draft
@@ -176,6 +180,10 @@ class Patches:
                 if callable(names[key]) and not isinstance(names[key], type):
                     names[key] = self._answers[key]
 
+    def _mamba(self) -> Any:
+        assert self.settings is not None
+        return self.settings.mamba
+
     def _table(self) -> dict[str, Callable[..., Any]]:
         def value(name: str) -> Callable[..., Any]:
             return lambda *_args, **_kwargs: getattr(self.settings, name)
@@ -188,6 +196,8 @@ class Patches:
             "resolving_view": lambda arguments: arguments,
             "resolved_view": lambda arguments: arguments,
             "get_available_gpu_memory": lambda *_args, **_kwargs: self.at_sizing_gib,
+            # asks for a card besides
+            "is_float4_e2m1fn_x2": lambda dtype: str(dtype) == "torch.float4_e2m1fn_x2",
             "get_world_group": value("world_group"),
             "get_tensor_model_parallel_world_size": value("tp_size"),
             "get_attention_tp_size": value("attn_tp_size"),
@@ -199,6 +209,8 @@ class Patches:
             "configured_moe_dp_size": lambda: 1,
             "draft_attn_tp_size": value("attn_tp_size"),
             "linear_attn_tp_size": value("attn_tp_size"),
+            "mamba_extra_buffer_enabled": lambda: self._mamba().enable_mamba_extra_buffer,
+            "mamba_extra_buffer_lazy_enabled": lambda: self._mamba().enable_mamba_extra_buffer_lazy,
             "max_speculative_num_draft_tokens": value("max_speculative_num_draft_tokens"),
             "attention_backends": lambda: (_BACKENDS["attention_backend"],) * 2,
         }

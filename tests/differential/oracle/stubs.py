@@ -170,6 +170,14 @@ def _torch() -> None:
         return 0
 
     real: Callable[..., Any] = torch.get_device_module
+    zeros: Callable[..., Any] = torch.zeros
+
+    def on_meta(*args: Any, **kwargs: Any) -> Any:
+        """Some pools name the card in the place of their device."""
+        on_card = str(kwargs.get("device")).startswith("cuda")
+        return zeros(*args, **{**kwargs, **({"device": "meta"} if on_card else {})})
+
+    torch.zeros = on_meta
     meta = types.SimpleNamespace(
         Stream=nothing, Event=nothing, current_stream=nothing, set_device=nothing, empty_cache=nothing, synchronize=nothing,
         current_device=first, device_count=lambda: 1, stream=lambda *_args: contextlib.nullcontext(),
@@ -180,6 +188,7 @@ def _torch() -> None:
 
 def _transformers() -> None:
     """Old releases register configurations that the installed Transformers already has."""
+    from transformers import PreTrainedConfig
     from transformers.models.auto import configuration_auto
 
     mapping = configuration_auto._LazyConfigMapping
@@ -189,3 +198,35 @@ def _transformers() -> None:
         return register(self, key, value, exist_ok=True)
 
     mapping.register = replace
+    _keep_inherited_constructors(PreTrainedConfig)
+    _keep_figures_of_gemma4()
+    # and read the figures of all layers off a model whose layers differ, as Transformers of their time had them
+    PreTrainedConfig.allow_global_per_layer_attribute_access = True
+
+
+def _keep_inherited_constructors(base: Any) -> None:
+    """Transformers gives every configuration class a constructor now, also where a release means it to inherit its own."""
+    prepare = base.__init_subclass__.__func__
+
+    def keep(cls: Any, *args: Any, **kwargs: Any) -> None:
+        inherited = None if "__init__" in vars(cls) else cls.__init__
+        prepare(cls, *args, **kwargs)
+        if inherited is not None and inherited.__module__.startswith("sglang."):
+            cls.__init__ = inherited
+
+    base.__init_subclass__ = classmethod(keep)
+
+
+def _keep_figures_of_gemma4() -> None:
+    """Transformers moves the figures of its full layers into every layer now; releases before 0.5.22 look for them here."""
+    from transformers.models.gemma4.configuration_gemma4 import Gemma4TextConfig
+
+    construct = Gemma4TextConfig.__init__
+
+    def keep(self: Any, *args: Any, **figures: Any) -> None:
+        construct(self, *args, **figures)
+        for name in ("num_global_key_value_heads", "global_head_dim"):
+            if name in figures and not hasattr(self, name):
+                setattr(self, name, figures[name])
+
+    Gemma4TextConfig.__init__ = keep
