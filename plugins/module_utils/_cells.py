@@ -88,7 +88,7 @@ def _dsa_cell(era: Era, geometry: Geometry, deployment: Deployment, size: int) -
     scaled = size == 1 and not _raw_rows(era, geometry, deployment)
     # fp8: the latent part with one 4-byte scale per 128 elements, the rope part unquantised
     stored_width = geometry.latent_dim + geometry.latent_dim // 128 * 4 + 2 * geometry.rope_dim if scaled else width
-    index = _index_row(geometry) * _index_layers(era, geometry)
+    index = _index_row(era, geometry) * _index_layers(era, geometry)
     charged_index = index * (deployment.dcp_size if era.dsa_index_whole else 1)
     charged_width = stored_width if era.dsa_fp8_stored else width
     return Cell(
@@ -107,8 +107,9 @@ def _raw_rows(era: Era, geometry: Geometry, deployment: Deployment) -> bool:
     return era.dsa_raw_on_blackwell and capability >= BLACKWELL and not scaled_glm
 
 
-def _index_row(geometry: Geometry) -> int:
-    return geometry.index_head_dim + geometry.index_head_dim // _INDEX_BLOCK * 4
+def _index_row(era: Era, geometry: Geometry) -> int:
+    row = geometry.index_head_dim + geometry.index_head_dim // _INDEX_BLOCK * 4
+    return -(-row // geometry.index_pool) if era.dsa_index_pooled else row
 
 
 def _index_layers(era: Era, geometry: Geometry) -> int:
@@ -145,6 +146,13 @@ def _minimax_index_size(era: Era, deployment: Deployment, size: int) -> int:
         )
     gemm = BLACKWELL <= capability < 11.0 and deployment.attention_backend in (None, "trtllm_mha")
     return 1 if gemm or (era.minimax_index == "hopper" and 9.0 <= capability < BLACKWELL) else 2
+
+
+def _qsa_cell(era: Era, geometry: Geometry, deployment: Deployment, size: int) -> Cell:
+    """K and V of every layer, and of so many tokens together one 16-bit key for the index of the layer."""
+    cell = _mha_cell(era, geometry, deployment, size)
+    index = geometry.index_head_dim * 2 // geometry.index_pool * geometry.layers
+    return Cell(cell.charged + index, cell.stored + index)
 
 
 def _swa_cell(era: Era, geometry: Geometry, deployment: Deployment, size: int) -> Cell:
@@ -188,6 +196,7 @@ CELLS: dict[str, Callable[[Era, Geometry, Deployment, int], Cell]] = {
     "swa": _swa_cell,
     "compressed": _compressed_cell,
     "minimax_sparse": _minimax_cell,
+    "qsa": _qsa_cell,
 }
 
 
@@ -203,37 +212,36 @@ def cell_of(era: Era, geometry: Geometry, deployment: Deployment, kv: KvType) ->
             f"attention of the family {geometry.family}, for which SGLang {era.name} has no such pool that was checked",
             "use fp8_e4m3 or auto",
         )
-    bytes_ = rule(era, geometry, deployment, int(cell.charged))
-    return replace(cell, charged=bytes_, stored=bytes_)
+    charged, stored = rule(era, geometry, deployment, int(cell.charged))
+    return replace(cell, charged=charged, stored=stored)
 
 
-def _fp4_latent(_era: Era, geometry: Geometry, _deployment: Deployment, bytes_: int) -> int:
-    return bytes_ // 2 + (geometry.latent_dim + geometry.rope_dim) // _FP4_BLOCK * geometry.layers
+def _fp4_latent(_era: Era, geometry: Geometry, _deployment: Deployment, bytes_: int) -> tuple[int, int]:
+    halved = bytes_ // 2 + (geometry.latent_dim + geometry.rope_dim) // _FP4_BLOCK * geometry.layers
+    return halved, halved
 
 
-def _fp4_simple(era: Era, geometry: Geometry, deployment: Deployment, bytes_: int) -> int:
-    heads = _kv_heads(era, geometry, deployment)
-    return bytes_ // 2 + heads * geometry.head_dim * geometry.layers * 2 // _FP4_BLOCK
+def _fp4_heads(era: Era, geometry: Geometry, deployment: Deployment, bytes_: int) -> tuple[int, int]:
+    """Half the bytes and the scales; for some releases charged with a workspace that only nvfp4 has."""
+    elements = _kv_heads(era, geometry, deployment) * geometry.head_dim
+    stored = bytes_ // 2 + elements * geometry.layers * 2 // _FP4_BLOCK
+    return stored + (elements * 2 if era.fp4_cells == "workspace" else 0), stored
 
 
-def _fp4_mx(era: Era, geometry: Geometry, deployment: Deployment, _bytes: int) -> int:
-    heads = _kv_heads(era, geometry, deployment)
-    each = heads * (geometry.head_dim // 2) + heads * geometry.head_dim // _FP4_BLOCK
-    return each * geometry.layers * 2
-
-
-def _nvfp4(era: Era, geometry: Geometry, deployment: Deployment, _bytes: int) -> int:
+def _nvfp4(era: Era, geometry: Geometry, deployment: Deployment, bytes_: int) -> tuple[int, int]:
     """Values, one or two layouts of their scales, and a workspace of one layer in fp8 where prefill reads from one."""
+    if era.fp4_cells != "recipes":
+        charged, _stored = _fp4_heads(era, geometry, deployment, bytes_)
+        return charged, charged
     heads, dim = _kv_heads(era, geometry, deployment), geometry.head_dim
     layouts, workspace = _nvfp4_parts(era, deployment)
     each = heads * (dim // 2) + layouts * heads * (dim // _FP4_BLOCK)
-    return each * geometry.layers * 2 + (heads * dim * 2 if workspace else 0)
+    charged = each * geometry.layers * 2 + (heads * dim * 2 if workspace else 0)
+    return charged, charged
 
 
 def _nvfp4_parts(era: Era, deployment: Deployment) -> tuple[int, bool]:
     """Scale layouts, and whether there is a workspace: by the backend of prefill, which the card decides if nothing else."""
-    if not era.nvfp4_by_backend:
-        return 1, True
     capability = deployment.compute_capability
     if capability is None:
         raise InputError(
@@ -242,20 +250,20 @@ def _nvfp4_parts(era: Era, deployment: Deployment) -> tuple[int, bool]:
             "give compute_capability, such as 10.0 or 12.0",
         )
     native_card = BLACKWELL <= capability < 11.0
-    native_prefill = native_card and deployment.attention_backend != "flashinfer"
-    return (1, False) if native_prefill else (2 if native_card else 1, True)
+    return (1, False) if native_card and deployment.attention_backend != "flashinfer" else (2 if native_card else 1, True)
 
 
-def _mxfp8(era: Era, geometry: Geometry, deployment: Deployment, bytes_: int) -> int:
+def _mxfp8(era: Era, geometry: Geometry, deployment: Deployment, bytes_: int) -> tuple[int, int]:
     heads = _kv_heads(era, geometry, deployment)
-    return bytes_ + heads * (geometry.head_dim + geometry.v_head_dim) * geometry.layers // _MX_BLOCK
+    scaled = bytes_ + heads * (geometry.head_dim + geometry.v_head_dim) * geometry.layers // _MX_BLOCK
+    return scaled, scaled
 
 
-_SCALED: dict[tuple[str, str], Callable[[Era, Geometry, Deployment, int], int]] = {
+_SCALED: dict[tuple[str, str], Callable[[Era, Geometry, Deployment, int], tuple[int, int]]] = {
     ("mla", "fp4_e2m1"): _fp4_latent,
     ("mla", "fp4_mx_block16"): _fp4_latent,
-    ("mha", "fp4_e2m1"): _fp4_simple,
-    ("mha", "fp4_mx_block16"): _fp4_mx,
+    ("mha", "fp4_e2m1"): _fp4_heads,
+    ("mha", "fp4_mx_block16"): _fp4_heads,
     ("mha", "nvfp4"): _nvfp4,
     ("mha", "mxfp8"): _mxfp8,
 }
@@ -290,12 +298,14 @@ def _eagle_layers(_era: Era, t: Geometry, d: Geometry, _dep: Deployment, cell: C
 
 
 def _eagle_layers_and_index(era: Era, t: Geometry, d: Geometry, dep: Deployment, cell: Cell) -> int:
+    if not cell.index and not era.eagle_rounded_alone:
+        return _eagle_layers(era, t, d, dep, cell)
     if not cell.index:
         return int(cell.charged) + int(cell.charged * d.draft_layers / t.layers)
     ranks = dep.dcp_size if era.dsa_index_whole else 1
     latent = int((cell.charged - cell.index) * d.draft_layers / t.layers)
     # no layer of the draft shares its index
-    return int(cell.charged) + (latent + _index_row(t) * d.draft_layers) * ranks
+    return int(cell.charged) + (latent + _index_row(era, t) * d.draft_layers) * ranks
 
 
 def _dflash_layers(era: Era, t: Geometry, d: Geometry, dep: Deployment, cell: Cell) -> int:

@@ -50,6 +50,10 @@ class Era:
     dsa_index: str = "all"
     # GLM's fp8 rows on compute capability 12 are scaled ones all the same
     dsa_scaled_glm: bool = False
+    # what an EAGLE-type draft adds to a cell without index is rounded by itself; before, the two together
+    eagle_rounded_alone: bool = False
+    # an index of pooled tokens is charged as such; before, as one of single tokens
+    dsa_index_pooled: bool = False
     # every rank of decode context parallelism is charged for the whole index, which it keeps
     dsa_index_whole: bool = False
     # what kv_cache_dtype and the draft's own may be
@@ -61,10 +65,9 @@ class Era:
     auto_recorded: bool = False
     # a block-diffusion draft on the attention backend fa4 keeps its own 16-bit type
     fa4_draft_own_type: bool = False
-    # 4-bit pools: none | latent (MLA only) | simple (K and V too, by the first formula) | recipes
+    # 4-bit pools: none | latent (MLA only) | heads (K and V too) | workspace (both recipes charged with one) | recipes (each by
+    # what its attention backends read)
     fp4_cells: str = "none"
-    # nvfp4 keeps only the scale layouts and the workspace that its attention backends read
-    nvfp4_by_backend: bool = False
     # MiniMax's sparse index is charged in the type it is kept in: always 16 bits | gemm (fp8 on compute capability 10) | hopper too
     minimax_index: str = "16 bits"
     # compressed attention (DeepSeek-V4): none | states (all inside the cell) | request_states (c128 states by request) | padded
@@ -110,7 +113,7 @@ _CHANGES: tuple[tuple[Release, dict[str, Any]], ...] = (
     ((0, 5, 3), {"auto_fp8": _FP8_NVFP4}),
     ((0, 5, 3, 2), {}),
     ((0, 5, 4), {"auto_fp8": _FP8_MODELOPT, "kv_dtypes": _KV_DTYPES, "fp4_cells": "latent"}),
-    ((0, 5, 5), {"fp4_cells": "simple"}),
+    ((0, 5, 5), {"fp4_cells": "heads"}),
     ((0, 5, 6), {"spread_layers": True}),
     (
         (0, 5, 7),
@@ -138,7 +141,7 @@ _CHANGES: tuple[tuple[Release, dict[str, Any]], ...] = (
         },
     ),
     ((0, 5, 15), {"compressed": "request_states", "auto_fp8": _FP8_FLAT, "dcp": "rows"}),
-    ((0, 5, 16), {"page_columns": "always", "kv_dtypes": _RECIPES, "fp4_cells": "recipes", "dspark": True, "fa4_draft_own_type": True}),
+    ((0, 5, 16), {"page_columns": "always", "kv_dtypes": _RECIPES, "fp4_cells": "workspace", "dspark": True, "fa4_draft_own_type": True}),
     ((0, 5, 17), {"dsa_fp8_stored": True, "dsa_scaled_glm": True, "auto_recorded": False, "dcp": "widened", "dcp_draft_layers": True}),
     (
         (0, 5, 18),
@@ -150,12 +153,13 @@ _CHANGES: tuple[tuple[Release, dict[str, Any]], ...] = (
             "dcp_shares_heads": True,
             "auto_fp8": _FP8_FLAT | {"fp8"},
             "dsa_index": "frequency",
+            "eagle_cell": "layers_and_index",
         },
     ),
-    ((0, 5, 19), {"eagle_cell": "layers_and_index", "auto_fp8": _FP8_FLAT | {"fp8", "compressed_tensors"}}),
+    ((0, 5, 19), {"auto_fp8": _FP8_FLAT | {"fp8", "compressed_tensors"}}),
     ((0, 5, 20), {"dsa_index": "types"}),
-    ((0, 5, 21), {"nvfp4_by_backend": True, "compressed": "padded", "minimax_index": "gemm"}),
-    ((0, 5, 22), {"dflash_attention_width": True, "dsa_index_whole": True}),
+    ((0, 5, 21), {"fp4_cells": "recipes", "compressed": "padded", "minimax_index": "gemm"}),
+    ((0, 5, 22), {"dflash_attention_width": True, "dsa_index_whole": True, "dsa_index_pooled": True, "eagle_rounded_alone": True}),
     ((0, 5, 23), {"minimax_index": "hopper"}),
 )
 

@@ -29,7 +29,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._config import (
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._kv_quantisation import fp8_form
 from ansible_collections.inferops.sglang.plugins.module_utils._sliding_window import WINDOWED, Windows, read_windows
-from ansible_collections.inferops.sglang.plugins.module_utils._states import States, hybrid_config, read_states
+from ansible_collections.inferops.sglang.plugins.module_utils._states import HYBRIDS, States, hybrid_config, read_states
 
 __all__ = ["Draft", "Geometry", "InputError", "Release", "check_draft", "read_geometry"]
 
@@ -57,6 +57,8 @@ class Geometry:
     latent_dim: int = 0
     rope_dim: int = 0
     index_head_dim: int = 0
+    # tokens that share one row of the sparse index
+    index_pool: int = 1
     # which layers of sparse attention keep an index, by the two ways in which SGLang tells them (none named: all of them)
     index_by_frequency: tuple[bool, ...] = ()
     index_by_types: tuple[bool, ...] = ()
@@ -298,8 +300,9 @@ def _latent(text: Config, what: str) -> dict[str, Any]:
     return {"latent_dim": required_count(text, "kv_lora_rank", what), "rope_dim": rope}
 
 
-def _read_dsa(text: Config, _name: str, what: str) -> dict[str, Any]:
-    if (optional_count(text, "index_kpool") or 1) > 1:
+def _read_dsa(text: Config, name: str, what: str) -> dict[str, Any]:
+    pooled = optional_count(text, "index_kpool") or 1
+    if pooled > 1 and name not in HYBRIDS:
         raise InputError(
             f"the KV bytes per token of {what}",
             f"index_kpool {text['index_kpool']!r}: an index of pooled tokens",
@@ -312,8 +315,17 @@ def _read_dsa(text: Config, _name: str, what: str) -> dict[str, Any]:
     return {
         **_latent(text, what),
         "index_head_dim": required_count(text, "index_head_dim", what),
+        "index_pool": pooled,
         "index_by_frequency": by_frequency,
         "index_by_types": listed or by_frequency,
+    }
+
+
+def _read_qsa(text: Config, name: str, what: str) -> dict[str, Any]:
+    return {
+        **_read_mha(text, name, what),
+        "index_head_dim": required_count(text, "indexer_head_dim", what),
+        "index_pool": required_count(text, "indexer_compress_ratio", what),
     }
 
 
@@ -376,6 +388,7 @@ _READERS: dict[str, Callable[[Config, str, str], dict[str, Any]]] = {
     "mha": _read_mha,
     "mla": _read_mla,
     "dsa": _read_dsa,
+    "qsa": _read_qsa,
     "compressed": _read_compressed,
     "minimax_sparse": _read_minimax_sparse,
     "swa": _read_swa,

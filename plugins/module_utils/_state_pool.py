@@ -262,14 +262,23 @@ def hybrid_stages(era: Era, target: Geometry, cut: Sequence[range]) -> list[Geom
     if target.states is None:
         return [target]
     rules, numbers = rules_of(era), target.states.kv_layers
-    held = [sum(number in stage for number in numbers) for stage in cut] if rules.kv_by_stage else [len(numbers)]
-    if min(held) == 0 and not rules.empty_stage:
+    held = [[number for number in numbers if number in stage] for stage in cut] if rules.kv_by_stage else [list(numbers)]
+    if not min(held, key=len) and not rules.empty_stage:
         raise InputError(
             f"{len(cut)} pipeline stages of {target.architecture} under SGLang {era.name}",
             "a stage without any layer that has a KV cache, with which it dies",
             "give fewer stages, or use SGLang 0.5.17 or newer",
         )
-    return [replace(target, layers=count) for count in sorted(set(held)) if count]
+    return list(dict.fromkeys(_with_layers(target, of_stage) for of_stage in held if of_stage))
+
+
+def _with_layers(target: Geometry, numbers: Sequence[int]) -> Geometry:
+    return replace(
+        target,
+        layers=len(numbers),
+        index_by_frequency=tuple(target.index_by_frequency[number] for number in numbers if target.index_by_frequency),
+        index_by_types=tuple(target.index_by_types[number] for number in numbers if target.index_by_types),
+    )
 
 
 def charged_draft(era: Era, target: Geometry, draft: Optional[Geometry]) -> Optional[Geometry]:
@@ -305,10 +314,13 @@ def state_layers(era: Era, target: Geometry, deployment: Deployment) -> tuple[in
 def state_cache(era: Era, target: Geometry, deployment: Deployment) -> StateCache:
     """The radix cache as SGLang runs it with these flags; raises InputError for flags it refuses."""
     states = target.states
-    page = deployment.page_size
     if states is None:
-        return StateCache(not deployment.disable_radix_cache, page, 1)
+        return StateCache(not deployment.disable_radix_cache, deployment.page_size, 1)
     rules, notes = rules_of(era), []
+    if states.hybrid.page not in (None, deployment.page_size):
+        deployment = replace(deployment, page_size=states.hybrid.page or deployment.page_size)
+        notes.append(f"SGLang {era.name} sets page_size to {deployment.page_size} for {target.architecture}.")
+    page = deployment.page_size
     strategy = _strategy(era, rules, states, deployment, target.architecture)
     radix = not deployment.disable_radix_cache
     if radix and _radix_off(era, states, deployment):

@@ -39,6 +39,8 @@ class Hybrid:
     handled_since: Release = (0, 0, 0)
     # releases up to the second that switch the radix cache off for it under speculation
     no_radix_speculating: Optional[tuple[Release, Release]] = None
+    # the page that SGLang sets for it whatever the flags say
+    page: Optional[int] = None
     # its next-token layer serves as a draft, though SGLang names no path for it
     pathless_draft: bool = False
 
@@ -62,6 +64,7 @@ HYBRIDS: dict[str, Hybrid] = {
     "BailingMoeV3VLForConditionalGeneration": Hybrid((0, 5, 21), "mla", "bailing_kda", buffer_since=(0, 5, 21)),
     "FalconH1ForCausalLM": Hybrid((0, 5, 3), "mha", "falcon", radix_since=(0, 5, 6), buffer_since=(0, 5, 13)),
     "GigaChat35ForCausalLM": Hybrid((0, 5, 21), "mla", "gigachat"),
+    "Glm5NextForConditionalGeneration": Hybrid((0, 5, 20), "dsa", "glm5", buffer_since=(0, 5, 20), pathless_draft=True),
     "GraniteMoeHybridForCausalLM": Hybrid((0, 5, 9), "mha", "granite", buffer_since=(0, 5, 13)),
     "InternS2MobiusForConditionalGeneration": replace(_QWEN35, since=(0, 5, 18), buffer_since=None),
     "InternS2PreviewForConditionalGeneration": replace(_QWEN35, since=(0, 5, 12), buffer_since=(0, 5, 12)),
@@ -85,6 +88,7 @@ HYBRIDS: dict[str, Hybrid] = {
     "Qwen3_5ForConditionalGeneration": _QWEN35,
     "Qwen3_5MoeForCausalLM": replace(_QWEN35, buffer_since=(0, 5, 19), handled_since=(0, 5, 19)),
     "Qwen3_5MoeForConditionalGeneration": _QWEN35,
+    "Qwen4ExpForConditionalGeneration": Hybrid((0, 5, 20), "qsa", "qwen4", buffer_since=(0, 5, 20), page=64),
     "ZayaForCausalLM": Hybrid((0, 5, 14), "mha", "zaya"),
 }
 
@@ -145,7 +149,7 @@ def hybrid_config(architecture: str, text: Config) -> Config:
         return text
     if hybrid.reader == "nemotron":
         return {"head_dim": 128, **text, "num_hidden_layers": len(_nemotron_kinds(text, architecture))}
-    if hybrid.reader == "gdn":
+    if hybrid.reader in ("gdn", "qwen4"):
         return {"head_dim": 256, **text}
     if hybrid.reader == "bailing_kda" and text.get("use_mla_nope"):
         return {**text, "qk_rope_head_dim": 0}
@@ -208,6 +212,14 @@ def _read_gdn(text: Config, what: str) -> dict[str, Any]:
     interval = optional_count(text, "full_attention_interval") or 4
     layers = _every(interval, required_count(text, "num_hidden_layers", what))
     return {**layers, **_gdn_shape(text, what), "nextn_layers": 1}
+
+
+def _read_qwen4(text: Config, what: str) -> dict[str, Any]:
+    kinds = text.get("layer_types")
+    if not isinstance(kinds, list):
+        return _read_gdn(text, what)
+    attention = ("attention", "full_attention", "qwen_sparse_attention", "indexed_attention")
+    return {**_split(kinds, ("linear_attention",), attention, what), **_gdn_shape(text, what), "nextn_layers": 1}
 
 
 def _read_gigachat(text: Config, what: str) -> dict[str, Any]:
@@ -296,6 +308,18 @@ def _read_kimi(text: Config, what: str) -> dict[str, Any]:
     }
 
 
+def _read_glm5(text: Config, what: str) -> dict[str, Any]:
+    """KDA as Kimi's, with its layers counted from 0, or three of every four where the configuration names none."""
+    linear = text.get("linear_attn_config")
+    if isinstance(linear, Mapping) and isinstance(linear.get("kda_layers"), list):
+        from_one = {**linear, "kda_layers": [number + 1 for number in linear["kda_layers"]]}
+        return _read_kimi({**text, "linear_attn_config": from_one}, what)
+    kinds, count = text.get("layer_types"), required_count(text, "num_hidden_layers", what)
+    layers = _split(kinds, ("linear_attention",), ("full_attention", "attention"), what) if isinstance(kinds, list) else _every(4, count)
+    shape = (required_count(text, key, what) for key in ("linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim"))
+    return {**layers, **_kda_shape(*shape)}
+
+
 def _bailing_layers(text: Config, what: str) -> dict[str, Any]:
     size = text.get("layer_group_size")
     if isinstance(size, list):
@@ -370,12 +394,14 @@ _READERS: dict[str, Callable[[Config, str], dict[str, Any]]] = {
     "falcon": _read_falcon,
     "gdn": _read_gdn,
     "gigachat": _read_gigachat,
+    "glm5": _read_glm5,
     "granite": _read_granite,
     "jet": _read_jet,
     "kimi": _read_kimi,
     "lfm2": _read_lfm2,
     "lightning": _read_lightning,
     "nemotron": _read_nemotron,
+    "qwen4": _read_qwen4,
     "sala": _read_sala,
     "zaya": _read_zaya,
 }
