@@ -242,6 +242,8 @@ class _Situation:
     at_sizing_gib: float
     free_base_gib: float
     min_headroom_gib: float
+    # requests that are to run at once
+    at_once: int = 1
     # a start has shown what its graphs take, so they are no part of the headroom
     graphs_seen: bool = False
     # tokens on top of what is required, and why
@@ -257,6 +259,10 @@ class _Situation:
 
     def slots(self, fraction: float) -> int:
         return mamba_slots(self.pool, self.before_gib, self.at_sizing_gib, fraction)
+
+    def served(self, fraction: float) -> Optional[int]:
+        """Requests that the states of a hybrid model serve at once; None where nothing bounds them."""
+        return None if self.pool.states is None else self.pool.states.requests(self.slots(fraction))
 
     def headroom(self, fraction: float) -> float:
         tokens, slots = self.tokens(fraction), self.slots(fraction)
@@ -309,6 +315,7 @@ def _situation(request: Request, memory: Memory) -> _Situation:
         at_sizing_gib=memory.at_sizing_gib,
         free_base_gib=memory.free_base_gib,
         min_headroom_gib=request.min_headroom_gib,
+        at_once=math.ceil(request.concurrent_requests),
         graphs_seen=_graphs_seen(memory),
         margin=margin,
         margin_reason=f"{margin:,} tokens are added because free memory moves by {jitter:g} GiB between two readings here."
@@ -363,7 +370,7 @@ def _asks_less(request: Request, boot: Boot) -> bool:
 
 def _solve(situation: _Situation, required: int) -> _Solution:
     wanted = required + situation.margin
-    fraction = fraction_for(situation.pool, situation.before_gib, situation.at_sizing_gib, wanted)
+    fraction = fraction_for(situation.pool, situation.before_gib, situation.at_sizing_gib, wanted, situation.at_once)
     if fraction is None:
         return _out_of_reach(situation, wanted)
     verdict, reasons = _judge(situation, fraction, required)
@@ -376,6 +383,10 @@ def _out_of_reach(situation: _Situation, wanted: int) -> _Solution:
     """No fraction, and what the largest one gives and leaves."""
     most = situation.tokens((STEPS - 1) / STEPS)
     cap = situation.pool.cap
+    served = situation.served((STEPS - 1) / STEPS)
+    if served is not None and served < situation.at_once and most >= wanted:
+        reason = f"{situation.at_once:,} requests at once are out of reach: the states serve {served:,} at most."
+        return _Solution(None, most, situation.headroom((STEPS - 1) / STEPS), "impossible", (*situation.obstacles, reason))
     why = f"max_total_tokens {cap:,} caps the pool" if cap is not None and cap < wanted else "no fraction below 1 gives more"
     reason = f"{wanted:,} tokens are out of reach: {most:,} at most; {why}."
     return _Solution(None, most, situation.headroom((STEPS - 1) / STEPS), "impossible", (*situation.obstacles, reason))
@@ -401,6 +412,9 @@ def _judge(situation: _Situation, fraction: float, required: Optional[int]) -> t
         reasons.append(f"At {fraction:g} there is no pool: SGLang needs more than {lower:g}.")
     elif required is not None and tokens < required:
         reasons.append(f"{fraction:g} gives {tokens:,} tokens, {required - tokens:,} short of the {required:,} required.")
+    served = situation.served(fraction)
+    if tokens and served is not None and served < situation.at_once:
+        reasons.append(f"The states serve {served:,} requests at once, {situation.at_once:,} are asked for.")
     if situation.seen_too_high is not None and fraction >= situation.seen_too_high:
         reasons.append(f"A start with {situation.seen_too_high:g} ran out of memory: this fraction is no lower.")
     if situation.seen_too_low is not None and fraction <= situation.seen_too_low:
@@ -436,7 +450,8 @@ def _alternatives(
         found += [
             _fp8(request, memory, situation, required),
             _fewer_at_once(request, situation),
-            _fewer_running(situation, required),
+            _fewer_running(request, memory, situation, required),
+            _fewer_states(request, memory, situation, required),
             _more_ranks(request, memory, situation, required),
         ]
     found.append(_longest_context(request, situation, required))
@@ -470,18 +485,37 @@ def _fewer_at_once(request: Request, situation: _Situation) -> Optional[Alternat
     if request.context_length is None or request.pool_target is not None or request.concurrent_requests <= 1:
         return None
     pool = situation.pool
-    return _variant("concurrent_requests=1", situation, _needed(request.context_length, 1, pool))
+    return _variant("concurrent_requests=1", replace(situation, at_once=1), _needed(request.context_length, 1, pool))
 
 
-def _fewer_running(situation: _Situation, required: int) -> Optional[Alternative]:
+def _fewer_states(request: Request, memory: Memory, situation: _Situation, required: int) -> Optional[Alternative]:
+    """Of the states of a hybrid model no more than the requests that are to run at once may need."""
+    states = situation.pool.states
+    if states is None:
+        return None
+    deployment = replace(request.deployment, max_mamba_cache_size=states.cache.per_request * situation.at_once * _data_ranks(request))
+    pool = _other_pool(request, memory.pool.era, deployment)
+    if pool is None or pool.states is None or pool.states.fixed is None:
+        return None
+    change = f"max_mamba_cache_size={deployment.max_mamba_cache_size}"
+    return _variant(change, replace(situation, pool=pool, deployment=deployment), required)
+
+
+def _data_ranks(request: Request) -> int:
+    return request.deployment.dp_size if request.deployment.dp_attention else 1
+
+
+def _fewer_running(request: Request, memory: Memory, situation: _Situation, required: int) -> Optional[Alternative]:
     """The request table shrinks by these figures; the CUDA graphs shrink too, by an amount only a start can show."""
     deployment = situation.deployment
     running = deployment.max_running_requests or (SPECULATIVE_REQUESTS if deployment.algorithm else FEW_REQUESTS + 1)
     if running <= FEW_REQUESTS:
         return None
     fewer = replace(deployment, max_running_requests=FEW_REQUESTS)
-    change = f"max_running_requests={FEW_REQUESTS} (counts its table only; CUDA graphs shrink too)"
-    return _variant(change, replace(situation, deployment=fewer), required)
+    counted = "its table" if situation.pool.states is None else "its table and states"
+    change = f"max_running_requests={FEW_REQUESTS} (counts {counted} only; CUDA graphs shrink too)"
+    pool = _other_pool(request, memory.pool.era, fewer) or situation.pool
+    return _variant(change, replace(situation, pool=pool, deployment=fewer), required)
 
 
 def _more_ranks(request: Request, memory: Memory, situation: _Situation, required: int) -> Optional[Alternative]:

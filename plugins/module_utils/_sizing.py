@@ -170,8 +170,10 @@ def _tokens_of(pool: Pool, rest: float, slots: int) -> int:
     return tokens * pool.rows
 
 
-def fraction_for(pool: Pool, before_gib: float, at_sizing_gib: float, tokens: int) -> Optional[float]:
+def fraction_for(pool: Pool, before_gib: float, at_sizing_gib: float, tokens: int, requests: int = 0) -> Optional[float]:
     """The smallest fraction, at four decimals, whose pool holds the tokens; None if not even 0.9999 does.
+
+    ``requests``: so many at once must be served, where the states of a hybrid model bound their number.
 
     By closed form ``1 - (A - R - tokens * c / 2**30) / P``, rounded up; found by bisection over the forward formula, so
     that floors, pages and caps are those of SGLang. Beside states, tokens fall back by one slot wherever the memory gives
@@ -179,7 +181,10 @@ def fraction_for(pool: Pool, before_gib: float, at_sizing_gib: float, tokens: in
     """
 
     def holds(step: int) -> bool:
-        return pool_tokens(pool, before_gib, at_sizing_gib, step / STEPS) >= tokens
+        fraction = step / STEPS
+        if pool_tokens(pool, before_gib, at_sizing_gib, fraction) < tokens:
+            return False
+        return pool.states is None or pool.states.requests(mamba_slots(pool, before_gib, at_sizing_gib, fraction)) >= requests
 
     found = _first_step(holds)
     spoilt = _spoilt_steps(pool, before_gib)

@@ -346,6 +346,28 @@ def test_a_plan_finds_the_fraction_beside_states() -> None:
     assert found.tokens_per_hundredth == round(140.0 / 100 * GIB / 12_288 / 1.9)
 
 
+def test_a_plan_makes_room_for_the_requests_that_run_at_once() -> None:
+    """Eight requests of 1,000 tokens may need five slots each: the pool is larger than their tokens for the sake of these."""
+    found = plan(model="nemotron-3-ultra-550b", context_length=1000, concurrent_requests=8)
+    assert found.mem_fraction_static is not None
+    assert (found.verdict, found.required_tokens) == ("fits", 8000)
+    pool = pool_of("0.5.23", "nemotron-3-ultra-550b", tp_size=4)
+    assert mamba_slots(pool, 140.0, 70.0, found.mem_fraction_static) // 5 == 8
+    assert mamba_slots(pool, 140.0, 70.0, found.mem_fraction_static - 0.0001) // 5 == 7
+
+
+def test_a_plan_for_more_requests_than_the_states_serve() -> None:
+    found = plan(mem_fraction_static=0.85, context_length=1000, concurrent_requests=300)
+    assert found.verdict == "impossible"
+    assert "The states serve 257 requests at once, 300 are asked for." in found.reasons
+    changes = {other.change: other for other in found.alternatives}
+    assert changes["concurrent_requests=1"].verdict == "fits"
+    # 1,501 slots of 18.42 MiB and 300,000 tokens of 12,288 bytes are 30.44 of the 140 GiB, beside 70 that are taken already
+    assert changes["max_mamba_cache_size=1500"].mem_fraction_static == 0.7175
+    out = plan(model="nemotron-3-ultra-550b", context_length=1000, concurrent_requests=500)
+    assert "500 requests at once are out of reach: the states serve" in " ".join(out.reasons)
+
+
 def boot(tokens: int, slots: int, **arguments: Any) -> dict[str, Any]:
     ranks = [
         {"tp": rank, "avail_before_weights_gib": 140.0, "avail_after_weights_gib": 70.0, "mamba_slots": slots, "target": {"tokens": tokens}}
