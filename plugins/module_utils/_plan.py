@@ -110,6 +110,9 @@ class Plan:
     graph_batch_sizes: Optional[tuple[int, ...]]
     graph_tokens_per_request: Optional[int]
     recommended_max_running_requests: Optional[int]
+    # of a hybrid model
+    mamba_slots: Optional[int]
+    states_gib: Optional[float]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data in the form the module returns."""
@@ -161,6 +164,8 @@ def make_plan(request: Request) -> Plan:
         graph_batch_sizes=asked.batch_sizes,
         graph_tokens_per_request=asked.tokens_each,
         recommended_max_running_requests=advised.flag if advised else None,
+        mamba_slots=situation.slots(_shown(solution)) if memory.pool.states else None,
+        states_gib=round(_states_gib(situation, solution), 2) if memory.pool.states else None,
     )
 
 
@@ -656,8 +661,7 @@ def _state_notes(situation: _Situation, solution: _Solution) -> list[str]:
     states = situation.pool.states
     if states is None or solution.tokens == 0:
         return []
-    slots = situation.slots(solution.fraction or (STEPS - 1) / STEPS)
-    gib = state_gib(situation.pool, situation.deployment, situation.context_length, solution.tokens, slots)
+    slots, gib = situation.slots(_shown(solution)), _states_gib(situation, solution)
     each = f"{states.slot_bytes / (1 << 20):.2f} MiB"
     notes = [f"The states take {gib:.2f} GiB beside the KV pool, for {slots:,} slots of {each}; {_state_advice(situation)} gives tokens."]
     wanted = wanted_requests(situation.pool, situation.deployment, situation.context_length, solution.tokens)
@@ -670,6 +674,16 @@ def _state_notes(situation: _Situation, solution: _Solution) -> list[str]:
             f"of the {slots:,} slots."
         )
     return [*states.cache.notes, *notes]
+
+
+def _shown(solution: _Solution) -> float:
+    """The fraction whose figures are shown: the solution's, else the largest there is."""
+    return solution.fraction or (STEPS - 1) / STEPS
+
+
+def _states_gib(situation: _Situation, solution: _Solution) -> float:
+    slots = situation.slots(_shown(solution))
+    return state_gib(situation.pool, situation.deployment, situation.context_length, solution.tokens, slots)
 
 
 def _state_advice(situation: _Situation) -> str:

@@ -209,7 +209,9 @@ options:
     type: bool
     default: false
 notes:
-  - "Models: multi-head and grouped-query attention, MLA (DeepSeek V2/V3, Kimi K2), sparse attention (DeepSeek V3.2, GLM-5), gpt-oss;
+  - "Models: multi-head and grouped-query attention, MLA (DeepSeek V2/V3, Kimi K2), sparse attention (DeepSeek V3.2, GLM-5, MiniMax M3),
+    sliding windows (gpt-oss, Gemma 4, Llama 4, MiMo V2), the compressed attention of DeepSeek V4, and hybrids with states beside the
+    KV cache (Qwen3-Next, Qwen3.5, Nemotron-H, Falcon-H1, Granite 4, Kimi Linear and K3, Ling 2.5 and 3, LFM2 and others);
     drafts of DFLASH, EAGLE and MTP type. Others are refused by name."
 """
 
@@ -323,6 +325,12 @@ plan:
         - A larger O(max_running_requests) does not make the pool smaller, save where RV(plan.reasons) say so. It costs
           RV(plan.req_to_token_gib) and graphs, and serves more requests at once as long as they are shorter.
       type: int
+    mamba_slots:
+      description: States that a hybrid model keeps in one data-parallel worker; none for any other.
+      type: int
+    states_gib:
+      description: Memory of these states, with those of draft tokens; it comes out of the fraction. None for a model without them.
+      type: float
   sample:
     mem_fraction_static: 0.9259
     required_tokens: 200000
