@@ -78,7 +78,7 @@ class Anchor:
     tokens: int
 
 
-def read_boots(observed: Sequence[Mapping[str, Any]], auto_kv_bytes: Optional[int] = None) -> list[Boot]:
+def read_boots(observed: Sequence[Mapping[str, Any]], auto_kv_bytes: Optional[float] = None) -> list[Boot]:
     """Starts, newest first: by ``started_at`` where all have one, else the last of the list is the newest.
 
     ``auto_kv_bytes``: bytes of a KV element where a start says ``auto``, if that is known.
@@ -137,7 +137,7 @@ def _text(fact: Any) -> str:
 _ELEMENT = {"bfloat16": 2, "float16": 2, "bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1, "float8_e4m3fn": 1, "float8_e5m2": 1}
 
 
-def _read(entry: Mapping[str, Any], auto_kv_bytes: Optional[int]) -> Boot:
+def _read(entry: Mapping[str, Any], auto_kv_bytes: Optional[float]) -> Boot:
     args = _mapping(entry.get("server_args"))
     listed = entry.get("ranks")
     ranks = [rank for rank in listed if isinstance(rank, Mapping)] if isinstance(listed, list) else []
@@ -166,7 +166,7 @@ def _read(entry: Mapping[str, Any], auto_kv_bytes: Optional[int]) -> Boot:
 
 
 def _facts(
-    entry: Mapping[str, Any], args: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]], auto_kv_bytes: Optional[int]
+    entry: Mapping[str, Any], args: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]], auto_kv_bytes: Optional[float]
 ) -> dict[str, Any]:
     facts: dict[str, Any] = {key: _count(args.get(key)) for key in ("tp_size", "pp_size", "dp_size", "ep_size", "page_size")}
     facts["sglang_version"] = version_fact(entry.get("sglang_version"))

@@ -301,6 +301,28 @@ def test_a_public_pool_beside_states() -> None:
     assert f"{(399_740 + 1) * pool.target_bytes / 2 / GIB:.2f}" == "1.52"
 
 
+def test_ling_3_of_a_public_log() -> None:
+    """614 slots of 0.38 and 10.81 GiB beside 1,933,682 tokens of 12.45 GiB: by the rule from 0.5.17 on, with the slot that pads."""
+    shape = {"num_hidden_layers": 24, "layer_group_size": 4, "num_attention_heads": 16}
+    target = read_geometry({**config("ling-3.0"), **shape})
+    pool = build_pool(era("0.5.19"), target, None, Deployment(disable_overlap_schedule=True))
+    assert pool.states is not None
+    assert f"{pool.stored_gib(1_933_682):.2f}" == "12.45"
+    assert pool.states.stored_gib(614, 0) == pytest.approx(0.38 + 10.81, abs=0.011)
+    budget = free_at_sizing(pool, 0.0, 0.0, 1_933_682, 614)
+    assert (pool_tokens(pool, 0.0, budget, 0.0), pool.states.slots(budget)) == (1_933_682, 614)
+    assert pool.states.slots(budget - pool.states.slot_gib) < 614
+
+
+def test_qwen_on_two_public_cards() -> None:
+    """279.24 GiB before and 264.75 after the weights print 3,228,418 tokens at 0.85, of which ROCm's backend takes 15 %."""
+    pool = pool_of("0.5.21", "qwen3.5-27b", tp_size=2, max_running_requests=32)
+    found = pool_tokens(pool, 279.24, 264.75, 0.85 * 0.85)
+    # two decimals of the log, and one slot
+    assert abs(found - 3_228_418) <= 0.015 * GIB / pool.effective_cell + pool.unsteady_tokens
+    assert found == pytest.approx(3_228_418, rel=0.001)
+
+
 # --- the plan ----------------------------------------------------------------------------------------------------------------
 
 
