@@ -70,6 +70,16 @@ def _of_turn(flags: list[_Flags], turn: int) -> list[_Flags]:
     return [flags[(turn * _STEP) % len(flags)], flags[(turn * _STEP + _STEP // 2) % len(flags)]]
 
 
+def singled_out(release: str) -> Iterator[Case]:
+    """Cases that chance seldom draws: every flag that the matrix has not, and all that the plan or a release refuses."""
+    for model, draft, more in _SINGLED_OUT:
+        family = next(family for family in FAMILIES if family.model == model)
+        flags = {"tp_size": 8, "kv_cache_dtype": "auto", "page_size": family.page_sizes[-1], **more}
+        tp, kv, page = (flags.pop(name) for name in ("tp_size", "kv_cache_dtype", "page_size"))
+        case = _case(release, family, draft, tp, kv, page, **flags)
+        yield replace(case, name=f"{case.name} {' '.join(f'{name} {value}' for name, value in more.items())}")
+
+
 def randomised(release: str, count: int) -> Iterator[Case]:
     """Cases drawn at random, the same ones for the same release at every run."""
     known = [family for family in FAMILIES if version_key(family.since) <= version_key(release)]
@@ -177,6 +187,31 @@ def _heads(whole: dict[str, Any]) -> tuple[int, int]:
 def _pages(family: Family) -> tuple[int, ...]:
     """Page sizes to draw from: a family of one page size has no other."""
     return (*family.page_sizes, 16, 256) if len(family.page_sizes) > 1 else family.page_sizes
+
+
+_TREE_OF_4 = {**_TREE, "speculative_num_steps": 5, "speculative_eagle_topk": 4, "speculative_num_draft_tokens": 16}
+_SINGLED_OUT: tuple[tuple[str, _Draft, dict[str, Any]], ...] = (
+    ("llama-3.1-8b", _Draft("NGRAM", None, _NGRAM), {"page_size": 1}),
+    ("llama-3.1-8b", _Draft("EAGLE3", "llama-3.1-8b-eagle3", _TREE_OF_4), {"page_size": 1}),
+    ("llama-3.1-8b", _Draft("EAGLE3", "llama-3.1-8b-eagle3", _TREE_OF_4), {"max_running_requests": 24}),
+    ("llama-3.1-8b", _Draft(), {"kv_cache_dtype": "fp4_e2m1"}),
+    ("llama-3.1-8b", _Draft(), {"kv_cache_dtype": "nvfp4"}),
+    ("llama-3.1-8b", _Draft(), {"kv_cache_dtype": "fp4_mx_block16", "pp_size": 3}),
+    ("llama-3.1-8b", _Draft(), {"dcp_size": 2}),
+    ("qwen3-32b", _Draft("DFLASH", "qwen3-32b-dflash", {**_BLOCK, "speculative_num_draft_tokens": 16}), {"dcp_size": 4}),
+    ("qwen3-32b", _Draft(), {"enable_dp_attention": True, "dp_size": 4, "max_running_requests": 256}),
+    ("deepseek-v2-lite", _Draft(), {"kv_cache_dtype": "nvfp4"}),
+    ("deepseek-v2-lite", _Draft(), {"pp_size": 2, "max_total_tokens": 500_000}),
+    ("deepseek-v3", _Draft("NEXTN", None, _TREE), {"dcp_size": 8}),
+    ("deepseek-v3", _Draft(), {"dcp_size": 2, "context_length": 32768}),
+    ("gpt-oss-120b", _Draft(), {"pp_size": 3, "page_size": 1}),
+    ("gpt-oss-120b", _Draft(), {"disable_radix_cache": True, "max_running_requests": 64}),
+    ("gpt-oss-120b", _Draft(), {"max_total_tokens": 131_072, "page_size": 1}),
+    ("deepseek-v4-flash", _Draft(), {"pp_size": 2, "swa_full_tokens_ratio": 0.2}),
+    ("kimi-k2.6", _Draft(), {"mm_feature_transport": "cuda_ipc"}),
+    ("qwen3-next-80b", _Draft(), {"max_mamba_cache_size": 300}),
+    ("qwen3-next-80b", _Draft(), {"mamba_full_memory_ratio": 2.0, "page_size": 1, "max_running_requests": 10}),
+)
 
 
 @functools.cache

@@ -82,10 +82,14 @@ class Outcome:
         return next((reason for reason in REASONS if reason.applies(self.case, self.release)), None) if self.problem else None
 
 
-def run(release: str, cases: Sequence[Case], planned_as: Optional[str] = None) -> list[Outcome]:
-    """Outcomes of the cases; ``planned_as`` makes the plan for another release, which must be noticed."""
-    answers = ask(release, cases)
-    return [_outcome(release, case, answer, planned_as or release) for case, answer in zip(cases, answers)]
+def run(release: str, cases: Sequence[Case]) -> list[Outcome]:
+    """Outcomes of the cases."""
+    return judge(release, cases, ask(release, cases), release)
+
+
+def judge(release: str, cases: Sequence[Case], answers: Sequence[dict[str, Any]], planned_as: str) -> list[Outcome]:
+    """A release's answers beside plans for it, or for another release, which must be noticed."""
+    return [_outcome(release, case, answer, planned_as) for case, answer in zip(cases, answers)]
 
 
 def ask(release: str, cases: Sequence[Case]) -> list[dict[str, Any]]:

@@ -56,9 +56,10 @@ def _details(request: Request, release: str, tokens: int) -> Figures:
 def _is_one_pool(request: Request) -> bool:
     """Whether the pool is a product of rows and bytes that the release's pool tells as well.
 
-    Not so where windowed layers have a pool of their own, where stages hold different kinds of layers, and in fp4, whose scales
-    the pools do not count.
+    Not so where windowed layers have a pool of their own, where stages hold different kinds of layers, in fp4, whose scales the
+    pools do not count, and for the hybrid models of 0.5.2, whose pools are padded by one row for a page.
     """
     target, flags = request.target, request.deployment
-    unlike_stages = target.states is not None and flags.pp_size > 1
-    return target.family not in ("swa", "compressed") and not unlike_stages and "fp4" not in flags.kv_cache_dtype
+    first_hybrids = parse_version(request.version).release < (0, 5, 3)
+    unlike = target.states is not None and (flags.pp_size > 1 or first_hybrids)
+    return target.family not in ("swa", "compressed") and not unlike and "fp4" not in flags.kv_cache_dtype

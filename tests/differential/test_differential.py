@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from differential import compare, results, sources
-from differential.cases import Case, matrix, randomised
+from differential.cases import Case, matrix, randomised, singled_out
 from differential.compare import Outcome
 from differential.families import FAMILIES
 from differential.uncomparable import REASONS
@@ -26,7 +26,8 @@ Runs = dict[str, "Future[list[Outcome]]"]
 
 
 def cases_of(release: str) -> list[Case]:
-    return [*matrix(release, None if WHOLE else RELEASES.index(release)), *randomised(release, RANDOM_CASES)]
+    turn = None if WHOLE else RELEASES.index(release)
+    return [*matrix(release, turn), *singled_out(release), *randomised(release, RANDOM_CASES)]
 
 
 @pytest.fixture(scope="session")

@@ -24,8 +24,8 @@ def _before(release: str, first: str) -> bool:
     return version_key(release) < version_key(first)
 
 
-# The first releases that take an algorithm or a KV type.
-_SINCE = {"STANDALONE": "0.5.2", "NGRAM": "0.5.3", "bf16": "0.5.4"}
+# The first releases that know an algorithm.
+_SINCE = {"STANDALONE": "0.5.2", "NGRAM": "0.5.3"}
 
 def _unlike_stages(case: Case, release: str) -> bool:
     by_requests = bool(case.options.get("disable_radix_cache"))
@@ -44,11 +44,6 @@ REASONS = (
         lambda case, release: _before(release, _SINCE.get(case.algorithm, "0")),
     ),
     Reason(
-        "KV type unknown",
-        "The release does not know the KV type by this name and does not start.",
-        lambda case, release: _before(release, _SINCE.get(case.options["kv_cache_dtype"], "0")),
-    ),
-    Reason(
         "MLA in stages",
         "The release does not split latent attention into pipeline stages and does not start.",
         lambda case, release: "mla" in case.family and case.options.get("pp_size", 1) > 1 and _before(release, "0.5.2"),
@@ -57,6 +52,16 @@ REASONS = (
         "unlike stages",
         "Each pipeline stage of a model with windowed layers is sized for itself, so that their pools differ: the plan refuses that.",
         _unlike_stages,
+    ),
+    Reason(
+        "compressed stages",
+        "0.5.12 counts the layers of all stages on each of them: the plan refuses that.",
+        lambda case, release: case.family == "compressed" and case.options.get("pp_size", 1) > 1 and _before(release, "0.5.13"),
+    ),
+    Reason(
+        "context parallelism unknown",
+        "Up to 0.5.16 decode context parallelism is missing, or leaves a request the rows of one rank only: the plan refuses it.",
+        lambda case, release: case.options.get("dcp_size", 1) > 1 and _before(release, "0.5.17"),
     ),
     Reason(
         "latent nvfp4",

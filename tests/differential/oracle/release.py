@@ -140,14 +140,13 @@ class Release:
         return Group(inputs.pp_size, stage)
 
     def _quiet_pools(self) -> None:
-        """Copy kernels that pools warm up on a device when they are made; they hold no memory."""
-        from sglang.srt.mem_cache import memory_pool
-
-        for pool in vars(memory_pool).values():
-            if isinstance(pool, type):
-                for name in ("_init_kv_copy_and_warmup", "_warmup_fused_copy_slot_kernel"):
-                    if name in vars(pool):
-                        setattr(pool, name, lambda _self, *_args, **_kwargs: None)
+        """What pools do on a device or with a loaded model when they are made, and what holds no memory."""
+        for name in ("mem_cache.memory_pool", "layers.quantization.fp4_kv_cache_quant_method"):
+            module = importlib.import_module(f"sglang.srt.{name}") if self.has(name) else None
+            for kind in vars(module).values() if module else ():
+                if isinstance(kind, type):
+                    for step in _WARM_UPS & vars(kind).keys():
+                        setattr(kind, step, lambda _self, *_args, **_kwargs: None)
 
     def _listen_for_cells(self) -> None:
         """Releases from 0.5.11 on have an object that knows the bytes a token is charged with; remember what it says."""
@@ -178,6 +177,7 @@ class Release:
 
 
 _NO_METHOD = object()
+_WARM_UPS = {"_init_kv_copy_and_warmup", "_warmup_fused_copy_slot_kernel", "load_scales_from_model"}
 
 
 def _state_type(name: Optional[str]) -> None:
@@ -205,7 +205,7 @@ def _class_with_window(source: Path, architecture: str) -> Any:
 
 
 def _layer(index: int, window: int) -> Any:
-    attention = types.SimpleNamespace(sliding_window_size=window)
+    attention = types.SimpleNamespace(layer_id=index, sliding_window_size=window)
     return types.SimpleNamespace(layer_id=index, self_attn=types.SimpleNamespace(attn=attention))
 
 

@@ -170,20 +170,23 @@ def _torch() -> None:
         return 0
 
     real: Callable[..., Any] = torch.get_device_module
-    zeros: Callable[..., Any] = torch.zeros
-
-    def on_meta(*args: Any, **kwargs: Any) -> Any:
-        """Some pools name the card in the place of their device."""
-        on_card = str(kwargs.get("device")).startswith("cuda")
-        return zeros(*args, **{**kwargs, **({"device": "meta"} if on_card else {})})
-
-    torch.zeros = on_meta
+    torch.zeros, torch.empty = _on_meta(torch.zeros), _on_meta(torch.empty)
     meta = types.SimpleNamespace(
         Stream=nothing, Event=nothing, current_stream=nothing, set_device=nothing, empty_cache=nothing, synchronize=nothing,
         current_device=first, device_count=lambda: 1, stream=lambda *_args: contextlib.nullcontext(),
     )
     torch.meta = meta
     torch.get_device_module = lambda device=None: meta if str(device).startswith("meta") else real(device)
+
+
+def _on_meta(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Some pools name the card in the place of their device."""
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        on_card = str(kwargs.get("device")).startswith("cuda")
+        return make(*args, **{**kwargs, **({"device": "meta"} if on_card else {})})
+
+    return made
 
 
 def _transformers() -> None:
