@@ -124,7 +124,7 @@ def _check_windows(era: Era, target: Geometry, draft: Optional[Geometry], deploy
 
 def _check_stages(asked: str, era: Era, target: Geometry, windows: Windows, deployment: Deployment) -> None:
     """Stages whose pools SGLang sizes each for itself are planned only where they come out alike."""
-    cut = [windows.of_stage(layers) for layers in stages(era, target.layers, deployment.pp_size)]
+    cut = [windows.of_stage(layers, era.since) for layers in stages(era, target.layers, deployment.pp_size)]
     held = {(len(stage.full), len(stage.windowed)) for stage in cut}
     rules = rules_of(era.since)
     alone = rules.split == "layers" or (len(held) > 1 and (rules.split == "bytes" or tokens_by_requests(windows, rules, deployment)))

@@ -88,12 +88,12 @@ class Geometry:
         """KV layers when this model serves as a draft: the next-token layers of an MTP checkpoint, else all."""
         return self.nextn_layers or self.layers
 
-    def of_stage(self, layers: range) -> Geometry:
+    def of_stage(self, layers: range, release: Release) -> Geometry:
         """The model as one pipeline stage holds it."""
         return replace(
             self,
             layers=len(layers),
-            windows=self.windows.of_stage(layers) if self.windows else None,
+            windows=self.windows.of_stage(layers, release) if self.windows else None,
             index_by_frequency=self.index_by_frequency[layers.start : layers.stop],
             index_by_types=self.index_by_types[layers.start : layers.stop],
             index_heads=self.index_heads[layers.start : layers.stop],

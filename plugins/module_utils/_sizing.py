@@ -368,7 +368,7 @@ def _stages(era: Era, target: Geometry, deployment: Deployment) -> list[Geometry
     whole = stages(era, target.layers, deployment.pp_size)
     if target.states is not None:
         return hybrid_stages(era, target, whole)
-    return list(dict.fromkeys(target.of_stage(layers) for layers in whole))
+    return list(dict.fromkeys(target.of_stage(layers, era.since) for layers in whole))
 
 
 def _page(target: Geometry, deployment: Deployment, states: Optional[StatePool]) -> int:

@@ -36,6 +36,8 @@ class Rules:
     split: str = "layers"
     # the cell counts every layer as a full one, those with heads of their own once more
     all_layers: bool = False
+    # a pipeline stage counts the first layer of the next one too
+    next_layer: bool = True
     # pages of more than one token; without it such a server does not start
     paged: bool = True
     # no request may be longer than the pool of the windowed layers
@@ -60,6 +62,7 @@ _CHANGES: tuple[tuple[Release, dict[str, Any]], ...] = (
     ((0, 5, 15), {"eagle": True}),
     ((0, 5, 16), {"least": True}),
     ((0, 5, 18), {"dflash": True}),
+    ((0, 5, 21), {"next_layer": False}),
     ((0, 5, 22), {"by_requests": "chunked"}),
     ((0, 5, 23), {"by_requests_dflash": True}),
 )
@@ -111,7 +114,7 @@ WINDOWED: dict[str, Windowed] = {
     "MuseGlimmerForCausalLM": _MUSE,
     "MuseGlimmerForConditionalGeneration": _MUSE,
     "MuseSparkForConditionalGeneration": Windowed((0, 5, 23)),
-    "Spark2_5ForCausalLM": Windowed((0, 5, 19)),
+    "Spark2_5ForCausalLM": Windowed((0, 5, 20)),
     "Step3p5ForCausalLM": Windowed((0, 5, 9), heads="step", inclusive=False),
     "Step3p7ForConditionalGeneration": Windowed((0, 5, 13), heads="step", inclusive=False),
     "UnlimitedOCRForCausalLM": Windowed((0, 5, 15), layers="all", inclusive=False),
@@ -133,9 +136,10 @@ class Windows:
     v_head_dim: int
     window: Optional[int]
 
-    def of_stage(self, layers: range) -> Windows:
-        """The layers that one pipeline stage holds."""
-        full, windowed = (tuple(layer for layer in kind if layer in layers) for kind in (self.full, self.windowed))
+    def of_stage(self, layers: range, release: Release) -> Windows:
+        """The layers that one pipeline stage pays for: those it holds, up to 0.5.20 also the first of the next stage."""
+        paid = range(layers.start, layers.stop + rules_of(release).next_layer)
+        full, windowed = (tuple(layer for layer in kind if layer in paid) for kind in (self.full, self.windowed))
         return replace(self, full=full, windowed=windowed)
 
 
@@ -183,8 +187,8 @@ class SecondPool:
 
 
 def rules_of(release: Release) -> Rules:
-    """The row that sizes the two pools in a release from 0.5.7 on."""
-    return [row for row in RULES if row.since <= release][-1]
+    """The row that sizes the two pools in a release; before 0.5.7 no model has two."""
+    return next((row for row in reversed(RULES) if row.since <= release), RULES[0])
 
 
 def has_two_pools(windows: Windows, release: Release, deployment: Deployment) -> bool:
