@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+FIGURE = re.compile(r"[+-]?[0-9,]*(\.[0-9]+)?")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -35,4 +38,4 @@ def number(value: float) -> str:
 
 
 def _figure(cell: str) -> bool:
-    return not cell.strip("+-0123456789.,% ")
+    return FIGURE.fullmatch(cell) is not None
