@@ -75,6 +75,8 @@ class _Rules:
     pathless_counted: bool = True
     # layers that a next-token layer inside a multimodal checkpoint is charged as: one | all
     wrapped_nextn: str = "one"
+    # next-token layers have states of their own
+    nextn_states: bool = False
     # a worker always makes room for one request
     one_at_least: bool = True
 
@@ -82,8 +84,9 @@ class _Rules:
 def _table() -> tuple[_Rules, ...]:
     """The releases, newest first; each row says what was different before."""
     newest = _Rules((0, 5, 23))
-    r22 = replace(newest, since=(0, 5, 22), one_at_least=False)
-    r18 = replace(r22, since=(0, 5, 18), pathless_counted=False)
+    r22 = replace(newest, since=(0, 5, 22), one_at_least=False, nextn_states=True)
+    r20 = replace(r22, since=(0, 5, 20), pathless_counted=False)
+    r18 = replace(r20, since=(0, 5, 18), nextn_states=False)
     r17 = replace(r18, since=(0, 5, 17), wrapped_nextn="all")
     r14 = replace(r17, since=(0, 5, 14), padding=0, states_by_stage=False, empty_stage=False)
     r13 = replace(
@@ -104,7 +107,7 @@ def _table() -> tuple[_Rules, ...]:
         r7, since=(0, 5, 3, 2), flag_counts=False, drafts="slots", divided="gated", spare="none", strategy="none"
     )  # fmt: skip
     r2 = replace(r3_2, since=(0, 5, 2), by_memory=False, drafts="unpaid", divided="flags")
-    return (newest, r22, r18, r17, r14, r13, r11, r10, r9, r8, r7, r3_2, r2)
+    return (newest, r22, r20, r18, r17, r14, r13, r11, r10, r9, r8, r7, r3_2, r2)
 
 
 _RULES = _table()
@@ -236,6 +239,7 @@ def state_pool(era: Era, target: Geometry, deployment: Deployment, drafted: int)
     channels, kept = states.inputs(ranks)
     layer = matrix + (channels * kept + states.whole_channels) * _INPUT_BYTES
     charged, stored = state_layers(era, target, deployment)
+    stored += states.stateful_nextn if rules.nextn_states and drafted else 0
     cache = state_cache(era, target, deployment)
     fixed = _fixed(rules, states, deployment, cache)
     return StatePool(

@@ -116,6 +116,8 @@ class States:
     # next-token layers that SGLang takes it to have, and those that its configuration counts where SGLang looks
     nextn_layers: int = 0
     counted_nextn: int = 0
+    # next-token layers for which some releases keep a state too, though they charge none
+    stateful_nextn: int = 0
     # release that first reads the kinds of the layers from the key that the configuration has
     since: Release = (0, 0, 0)
     # type of the matrix as the checkpoint has it; None where SGLang takes none from there
@@ -313,11 +315,12 @@ def _read_glm5(text: Config, what: str) -> dict[str, Any]:
     linear = text.get("linear_attn_config")
     if isinstance(linear, Mapping) and isinstance(linear.get("kda_layers"), list):
         from_one = {**linear, "kda_layers": [number + 1 for number in linear["kda_layers"]]}
-        return _read_kimi({**text, "linear_attn_config": from_one}, what)
+        found = _read_kimi({**text, "linear_attn_config": from_one}, what)
+        return {**found, "stateful_nextn": optional_count(text, "num_nextn_predict_layers") or 0}
     kinds, count = text.get("layer_types"), required_count(text, "num_hidden_layers", what)
     layers = _split(kinds, ("linear_attention",), ("full_attention", "attention"), what) if isinstance(kinds, list) else _every(4, count)
     shape = (required_count(text, key, what) for key in ("linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim"))
-    return {**layers, **_kda_shape(*shape)}
+    return {**layers, **_kda_shape(*shape), "stateful_nextn": optional_count(text, "num_nextn_predict_layers") or 0}
 
 
 def _bailing_layers(text: Config, what: str) -> dict[str, Any]:
