@@ -10,7 +10,7 @@ from typing import Any, Optional
 from ansible_collections.inferops.sglang.plugins.module_utils._arguments import PLAN_OPTIONS, request_of
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import era_of, parse_version
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import InputError
-from ansible_collections.inferops.sglang.plugins.module_utils._plan import Request, make_plan
+from ansible_collections.inferops.sglang.plugins.module_utils._plan import Plan, Request, make_plan
 from ansible_collections.inferops.sglang.plugins.module_utils._sizing import GIB, build_pool, request_table_gib
 from differential.cases import Case, config
 
@@ -21,10 +21,10 @@ def predict(case: Case, release: str) -> tuple[Figures, Optional[str]]:
     """The figures of a plan, or why it is refused."""
     try:
         request = request_of(options(case, release))
-        tokens = make_plan(request).predicted_tokens
+        plan = make_plan(request)
     except InputError as error:
         return {}, str(error)
-    return {"tokens": tokens, **_details(request, release, tokens)}, None
+    return {"tokens": plan.predicted_tokens, **_details(request, release, plan)}, None
 
 
 def options(case: Case, release: str) -> dict[str, Any]:
@@ -38,14 +38,17 @@ def options(case: Case, release: str) -> dict[str, Any]:
     return {**defaults, **case.options, **lists, **models, "sglang_version": release}
 
 
-def _details(request: Request, release: str, tokens: int) -> Figures:
+def _details(request: Request, release: str, plan: Plan) -> Figures:
     """What the plan's tokens rest on, as far as it is one figure."""
+    tokens, slots = plan.predicted_tokens, plan.mamba_slots
     pool = build_pool(era_of(parse_version(release))[0], request.target, request.draft, request.deployment)
     context = request.context_length or request.target.max_position or 0
-    table = request_table_gib(pool, request.deployment, context, tokens) * GIB
+    table = request_table_gib(pool, request.deployment, context, tokens, slots) * GIB
     rows = tokens / pool.rows + pool.page
     one_pool = _is_one_pool(request)
     return {
+        "swa_tokens": pool.swa_tokens(tokens),
+        "mamba_slots": slots,
         "charged": pool.charged if one_pool else None,
         "target_bytes": rows * pool.target_bytes if one_pool else None,
         "draft_bytes": rows * pool.draft_bytes if request.draft and one_pool else None,
