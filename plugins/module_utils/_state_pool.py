@@ -477,4 +477,3 @@ def _fixed(rules: _Rules, states: States, deployment: Deployment, cache: StateCa
     if running is None:
         return None if rules.default_slots is None else rules.default_slots // ranks
     return max(1, running // ranks) if rules.one_at_least else running // ranks
-
