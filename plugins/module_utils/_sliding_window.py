@@ -177,13 +177,16 @@ class SecondPool:
         return min(full, self.tokens(full)) if self.limits_requests else full
 
     def full_for(self, request: int) -> int:
-        """Tokens of the full pool with which one request may fill so many."""
+        """Tokens of the full pool, in whole pages, with which one request may fill so many."""
         if not self.limits_requests or not self.ratio:
             return request
-        full = -(-request // self.page) * self.page
-        while self.request_tokens(full) < request:
-            full += max(self.page, int((request - self.request_tokens(full)) / self.ratio) // self.page * self.page)
-        return full
+        pages = most = -(-request // self.page)
+        while self.request_tokens(most * self.page) < request:
+            most *= 2
+        while pages < most:
+            middle = (pages + most) // 2
+            pages, most = (pages, middle) if self.request_tokens(middle * self.page) >= request else (middle + 1, most)
+        return pages * self.page
 
 
 def rules_of(release: Release) -> Rules:
