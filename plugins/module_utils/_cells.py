@@ -93,7 +93,7 @@ def _dsa_cell(era: Era, geometry: Geometry, deployment: Deployment, size: int) -
     charged_width = stored_width if era.dsa_fp8_stored else width
     return Cell(
         charged_width * geometry.layers + charged_index,
-        stored_width * geometry.layers + index * deployment.dcp_size,
+        stored_width * geometry.layers + charged_index,
         charged_index,
     )
 
