@@ -210,7 +210,7 @@ options:
     default: false
 notes:
   - "Models: multi-head and grouped-query attention, MLA (DeepSeek V2/V3, Kimi K2), sparse attention (DeepSeek V3.2, GLM-5, MiniMax M3),
-    sliding windows (gpt-oss, Gemma 4, Llama 4, MiMo V2, Step 3.5), the compressed attention of DeepSeek V4, and hybrids with states beside the
+    sliding windows (gpt-oss, Gemma 4, Llama 4, MiMo V2), the compressed attention of DeepSeek V4, and hybrids with states beside the
     KV cache (Qwen3-Next, Qwen3.5, Nemotron-H, Falcon-H1, Granite 4, Kimi Linear and K3, Ling 2.5 and 3, LFM2 and others);
     drafts of DFLASH, EAGLE and MTP type. Others are refused by name."
 """
