@@ -57,7 +57,7 @@ def answer(release: Release, size: Callable[[Release, Inputs, int], Answer], inp
 
 
 def stages(release: Release, size: Callable[[Release, Inputs, int], Answer], inputs: Inputs) -> Answer:
-    """All pipeline stages, until the least pool has reached every one; the answer of the fullest stage."""
+    """All pipeline stages, until the least pool has reached every one; the answer of the least, and of the fullest among equals."""
     import torch
 
     collective = Collective()
@@ -69,7 +69,7 @@ def stages(release: Release, size: Callable[[Release, Inputs, int], Answer], inp
         for stage in range(inputs.pp_size):
             collective.begin_stage()
             found.append(size(release, inputs, stage))
-    return max(found, key=lambda one: one.target_bytes or 0)
+    return min(found, key=lambda one: (one.tokens, -(one.target_bytes or 0)))
 
 
 if __name__ == "__main__":
