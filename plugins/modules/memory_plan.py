@@ -160,8 +160,8 @@ options:
   disable_hybrid_swa_memory:
     description:
       - SGLang's C(--disable-hybrid-swa-memory) - every layer of a sliding-window model keeps every token.
-      - Set it too where SGLang does so by itself because of C(--enable-hierarchical-cache) (MiMo-V2 and Step-3.5).
-        For gpt-oss under 0.5.8 and 0.5.9 O(attention_backend) or O(compute_capability) tells it.
+      - Set it too where SGLang does so by itself - with C(--enable-hierarchical-cache) for MiMo-V2 and Step-3.5, and for gpt-oss
+        with the attention backend C(trtllm_mha) under 0.5.8 and 0.5.9 (the default there on Blackwell cards).
     type: bool
     default: false
   disable_radix_cache:
