@@ -33,6 +33,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._sizing import (
     state_gib,
     wanted_requests,
 )
+from ansible_collections.inferops.sglang.plugins.module_utils._sliding_window import backend_decides
 
 # SGLang turns a prompt away above min(context, pool) less so many tokens.
 PROMPT_RESERVE = 7
@@ -202,6 +203,11 @@ def window_notes(request: Request, pool: Pool, solution: Solution) -> list[str]:
         context = request.context_length
         wanted = f"; {context:,} need {pool.tokens_for_request(context):,} in the first" if context else ""
         notes.append(f"SGLang {pool.era.name} lets no request fill more than the smaller of the two, {longest:,} tokens{wanted}.")
+    if backend_decides(request.target.windows, pool.era.since, request.deployment):
+        notes.append(
+            "On the attention backend trtllm_mha, the default on cards of compute capability 10, this release makes one pool: "
+            "there give disable_hybrid_swa_memory."
+        )
     return notes
 
 

@@ -204,6 +204,12 @@ def has_two_pools(windows: Windows, release: Release, deployment: Deployment) ->
     return release >= row.on_trtllm or not _uses_trtllm(deployment)
 
 
+def backend_decides(windows: Optional[Windows], release: Release, deployment: Deployment) -> bool:
+    """Does it depend on an attention backend that is not told whether there are two pools?"""
+    told = deployment.attention_backend is not None or deployment.compute_capability is not None
+    return windows is not None and release < windows.row.on_trtllm and not told
+
+
 def _uses_trtllm(deployment: Deployment) -> bool:
     """trtllm_mha by its flag, or as the default on cards of compute capability 10."""
     if deployment.attention_backend is not None:

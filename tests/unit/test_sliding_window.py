@@ -139,6 +139,11 @@ def test_a_plan_where_the_smaller_pool_limits_a_request() -> None:
     assert "131,072 need 163,840 in the first" in text
 
 
+@pytest.mark.parametrize(("version", "said"), [("0.5.8", True), ("0.5.9", True), ("0.5.10", False)])
+def test_a_plan_that_depends_on_the_backend_says_so(version: str, said: bool) -> None:
+    assert ("this release makes one pool" in " ".join(plan(version, context_length=131072).reasons)) is said
+
+
 def test_a_plan_where_it_does_not() -> None:
     found = plan("0.5.11", context_length=131072)
     assert found.required_tokens == 131072
