@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import Weights, model_config, model_directory, read_checkpoint
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import Deployment, normalise_algorithm
-from ansible_collections.inferops.sglang.plugins.module_utils._eras import parse_version
+from ansible_collections.inferops.sglang.plugins.module_utils._eras import read_version
 from ansible_collections.inferops.sglang.plugins.module_utils._memory import LOG_ERROR_GIB, Sources
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError, read_geometry
 from ansible_collections.inferops.sglang.plugins.module_utils._plan import Request
@@ -27,7 +27,7 @@ PLAN_OPTIONS: dict[str, dict[str, Any]] = {
     "sglang_version": {"type": "str", "required": True},
     "speculative_algorithm": {
         "type": "str",
-        "choices": ["", "DFLASH", "DDTREE", "EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM"],
+        "choices": ["", "DFLASH", "DDTREE", "DSPARK", "EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM"],
         "default": "",
     },
     "speculative_num_steps": {"type": "int"},
@@ -42,6 +42,9 @@ PLAN_OPTIONS: dict[str, dict[str, Any]] = {
     "page_size": {"type": "int", "default": 1},
     "kv_cache_dtype": {"type": "str", "default": "auto"},
     "draft_kv_cache_dtype": {"type": "str"},
+    "attention_backend": {"type": "str"},
+    "draft_attention_backend": {"type": "str"},
+    "compute_capability": {"type": "float"},
     "context_length": {"type": "int"},
     "concurrent_requests": {"type": "float", "default": 1},
     "pool_target": {"type": "int"},
@@ -94,6 +97,9 @@ def request_of(params: dict[str, Any]) -> Request:
         page_size=params["page_size"],
         kv_cache_dtype=params["kv_cache_dtype"],
         draft_kv_cache_dtype=params["draft_kv_cache_dtype"],
+        attention_backend=params["attention_backend"],
+        draft_attention_backend=params["draft_attention_backend"],
+        compute_capability=params["compute_capability"],
         context_length=params["context_length"],
         max_running_requests=params["max_running_requests"],
         max_total_tokens=params["max_total_tokens"],
@@ -134,7 +140,7 @@ def _sources(params: dict[str, Any], deployment: Deployment) -> Sources:
         pp_size=deployment.pp_size,
         ep_size=deployment.ep_size,
         attention_ranks=deployment.attention_ranks,
-        release=parse_version(params["sglang_version"]).release,
+        release=read_version(params["sglang_version"]).release,
     )
 
     def weights() -> Weights:

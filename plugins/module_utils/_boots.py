@@ -29,9 +29,32 @@ COMPARED = (
     "pp_size",
     "dp_size",
     "ep_size",
+    "dcp_size",
     "kv_cache_dtype",
     "page_size",
 )
+
+# Flags that change what a token costs or what a request may fill in ways that no plan knows, with the values that change nothing.
+_OFF = (None, False)
+_UNMODELLED: dict[str, tuple[Any, ...]] = {
+    "attn_cp_size": (None, 1),
+    "disaggregation_mode": (None, "null"),
+    "enable_double_sparsity": _OFF,
+    "enable_dsa_cache_layer_split": _OFF,
+    "enable_dsa_prefill_context_parallel": _OFF,
+    "enable_encoder_swa_bounded_replay": _OFF,
+    "enable_hisparse": _OFF,
+    "enable_kv_cache_sharding": _OFF,
+    "enable_nsa_prefill_context_parallel": _OFF,
+    "enable_prefill_context_parallel": _OFF,
+    "enable_prefill_cp": _OFF,
+    "enable_unified_memory": _OFF,
+    "prefill_only_disable_kv_cache": _OFF,
+    "swa_prefix_tails": (None,),
+}
+
+# From this release on the summary of a start counts what requests can fill, before the rows of one rank.
+_LOGICAL_SUMMARY = (0, 5, 21)
 
 
 @dataclass(frozen=True)
@@ -55,6 +78,10 @@ class Boot:
     chunked_prefill_size: Optional[int]
     max_total_tokens: Optional[int]
     draft_kv: Optional[tuple[float, float]]
+    # does its pool line name a type? None where no such line is known
+    typed_pool: Optional[bool] = None
+    # flags that change what a token costs in ways that no plan knows
+    unmodelled: tuple[str, ...] = ()
     # slots of the states of a hybrid model, and the flags that decide their pool, by their names in Deployment
     mamba_slots: Optional[int] = None
     state_flags: Mapping[str, Any] = field(default_factory=dict)
@@ -134,7 +161,12 @@ def _text(fact: Any) -> str:
     return str(fact)
 
 
-_ELEMENT = {"bfloat16": 2, "float16": 2, "bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1, "float8_e4m3fn": 1, "float8_e5m2": 1}
+# bytes of one value, by the names of flags and of logs
+_WIDTHS = {
+    **dict.fromkeys(("bfloat16", "float16", "bf16"), 2.0),
+    **dict.fromkeys(("fp8_e4m3", "fp8_e5m2", "mxfp8", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"), 1.0),
+    **dict.fromkeys(("fp4_e2m1", "fp4_mx_block16", "nvfp4", "float4_e2m1fn_x2"), 0.5),
+}
 
 
 def _read(entry: Mapping[str, Any], auto_kv_bytes: Optional[float]) -> Boot:
@@ -145,7 +177,7 @@ def _read(entry: Mapping[str, Any], auto_kv_bytes: Optional[float]) -> Boot:
     return Boot(
         facts=_facts(entry, args, ranks, auto_kv_bytes),
         fraction=_share(args.get("mem_fraction_static")),
-        tokens=_tokens(entry, ranks),
+        tokens=_tokens(entry, ranks, _count(args.get("dcp_size")) or 1),
         before_gib=_lowest(ranks, "avail_before_weights_gib") or None,
         at_sizing_gib=_lowest(ranks, "avail_after_weights_gib"),
         free_gib=_free(entry, ranks),
@@ -160,6 +192,8 @@ def _read(entry: Mapping[str, Any], auto_kv_bytes: Optional[float]) -> Boot:
         chunked_prefill_size=_count(args.get("chunked_prefill_size")),
         max_total_tokens=_count(args.get("max_total_tokens")),
         draft_kv=_draft_kv(ranks),
+        typed_pool=_typed_pool(ranks),
+        unmodelled=tuple(flag for flag, value in args.items() if flag in _UNMODELLED and value not in _UNMODELLED[flag]),
         mamba_slots=min((slots for slots in (_count(rank.get("mamba_slots")) for rank in ranks) if slots), default=None),
         state_flags=_state_flags(args),
     )
@@ -168,7 +202,7 @@ def _read(entry: Mapping[str, Any], auto_kv_bytes: Optional[float]) -> Boot:
 def _facts(
     entry: Mapping[str, Any], args: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]], auto_kv_bytes: Optional[float]
 ) -> dict[str, Any]:
-    facts: dict[str, Any] = {key: _count(args.get(key)) for key in ("tp_size", "pp_size", "dp_size", "ep_size", "page_size")}
+    facts: dict[str, Any] = {key: _count(args.get(key)) for key in ("tp_size", "pp_size", "dp_size", "ep_size", "dcp_size", "page_size")}
     facts["sglang_version"] = version_fact(entry.get("sglang_version"))
     facts["model"] = path_fact(_string(args.get("model_path")))
     facts["draft_model"] = path_fact(_string(args.get("speculative_draft_model_path")))
@@ -178,20 +212,26 @@ def _facts(
     return facts
 
 
-def _kv_bytes(args: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> Optional[int]:
+def _kv_bytes(args: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> Optional[float]:
     """Bytes of a KV element: by the type that a rank printed, else by the flag unless that was auto."""
     for name in (*(_mapping(rank.get("target")).get("dtype") for rank in ranks), args.get("kv_cache_dtype")):
-        size = _ELEMENT.get(str(name).replace("torch.", ""))
+        size = _WIDTHS.get(str(name).replace("torch.", ""))
         if size is not None:
             return size
     return None
 
 
-def _tokens(entry: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> Optional[int]:
+def _tokens(entry: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]], dcp_size: int) -> Optional[int]:
+    """Tokens that requests can fill: under decode context parallelism as many times the rows of one rank."""
     of_ranks = [tokens for tokens in (_count(_mapping(rank.get("target")).get("tokens")) for rank in ranks) if tokens]
     if of_ranks:
-        return min(of_ranks)
-    return _count(entry.get("min_tokens")) or _count(entry.get("max_total_num_tokens"))
+        return min(of_ranks) * dcp_size
+    if dcp_size == 1:
+        return _count(entry.get("min_tokens")) or _count(entry.get("max_total_num_tokens"))
+    version, summary = version_fact(entry.get("sglang_version")), _count(entry.get("max_total_num_tokens"))
+    if version is None or summary is None:
+        return None
+    return summary if version[0] >= _LOGICAL_SUMMARY else summary * dcp_size
 
 
 def _free(entry: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> Optional[float]:
@@ -234,6 +274,13 @@ def _draft_kv(ranks: Sequence[Mapping[str, Any]]) -> Optional[tuple[float, float
         if k is not None and v is not None:
             return k, v
     return None
+
+
+def _typed_pool(ranks: Sequence[Mapping[str, Any]]) -> Optional[bool]:
+    """Does the pool line of a rank name a type? Only ranks whose line is known by the sizes it prints can tell."""
+    lines = [_mapping(rank.get("target")) for rank in ranks]
+    printed = [line for line in lines if "dtype" in line and (_number(line.get("kv_gib")) or _number(line.get("k_gib"))) is not None]
+    return any(_string(line["dtype"]) for line in printed) if printed else None
 
 
 def _lowest(ranks: Sequence[Mapping[str, Any]], key: str) -> Optional[float]:

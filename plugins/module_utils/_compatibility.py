@@ -10,6 +10,7 @@ from typing import Optional
 from ansible_collections.inferops.sglang.plugins.module_utils._config import InputError
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import DFLASH_TYPES, EAGLE_TYPES, Deployment
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import Era, dotted
+from ansible_collections.inferops.sglang.plugins.module_utils._kv_dtype import check_types
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, check_draft
 from ansible_collections.inferops.sglang.plugins.module_utils._sliding_window import (
     Windows,
@@ -63,6 +64,7 @@ def _check_heads(geometry: Geometry, ranks: int, name: str) -> None:
 
 
 def _check_era(era: Era, target: Geometry, deployment: Deployment) -> None:
+    check_types(era, deployment)
     _check_dcp(era, target, deployment)
     if target.draft is not None:
         raise InputError("the target model", f"the draft architecture {target.architecture}", "give the target as model")

@@ -183,6 +183,8 @@ class Version:
     release: Release
     post: int
     notes: tuple[str, ...]
+    # False for a string that names no release: then its release is that of the newest rules, and says nothing
+    known: bool = True
 
     @property
     def identity(self) -> tuple[Release, int]:
@@ -210,6 +212,22 @@ def parse_version(text: str) -> Version:
     if _BEFORE_RELEASE.match(rest):
         notes.append(f"SGLang {text} is no release: planned as {major}.{minor}.{micro}, whose rules it may not all have.")
     return Version(str(text).strip(), (major, minor, micro), int(match.group(4) or 0), tuple(notes))
+
+
+def read_version(text: str) -> Version:
+    """As parse_version, but a string that names no release is one that starts have to explain; raises InputError for no text."""
+    if not str(text or "").strip():
+        return parse_version(text)
+    try:
+        version = parse_version(text)
+    except InputError:
+        return _nameless(text)
+    # what build tools write where they find no release to count from
+    return _nameless(text) if version.release == (0, 0, 0) else version
+
+
+def _nameless(text: str) -> Version:
+    return Version(str(text).strip(), LAST_KNOWN, 0, (), known=False)
 
 
 def era_of(version: Version) -> tuple[Era, tuple[str, ...]]:

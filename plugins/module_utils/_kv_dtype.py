@@ -47,10 +47,17 @@ FP4_TYPES = ("fp4_e2m1", "fp4_mx_block16", "nvfp4")
 _FP8_BY_DEFAULT: dict[str, Release] = {"MuseSparkForConditionalGeneration": (0, 5, 23)}
 
 
+def check_types(era: Era, deployment: Deployment) -> None:
+    """Raises InputError for a name that the release does not know."""
+    _check_name(deployment.kv_cache_dtype, era.kv_dtypes, era, "kv_cache_dtype")
+    if deployment.draft_kv_cache_dtype is not None:
+        _check_name(deployment.draft_kv_cache_dtype, era.draft_kv_dtypes, era, "draft_kv_cache_dtype")
+
+
 def kv_type(era: Era, geometry: Geometry, deployment: Deployment) -> KvType:
-    """Type of the target's pool; raises InputError for a name that the release does not know or the model cannot have."""
+    """Type of the target's pool, under a name that any release knows; raises InputError for one that the model cannot have."""
     name = deployment.kv_cache_dtype
-    _check_name(name, era.kv_dtypes, era, "kv_cache_dtype")
+    _check_name(name, ("auto", *_TYPES), era, "kv_cache_dtype")
     if geometry.family == "compressed":
         return _of_compressed(era, name)
     if geometry.family == "dsa":
@@ -74,7 +81,14 @@ def charged_draft_type(era: Era, target: Geometry, deployment: Deployment) -> Kv
 
 def type_notes(era: Era, geometry: Geometry, deployment: Deployment) -> list[str]:
     """What the type of the pool depends on beyond what the plan was given."""
-    if geometry.family != "dsa" or deployment.compute_capability is not None:
+    if geometry.family != "dsa":
+        return []
+    pages = ["SGLang gives sparse attention pages of 64 tokens on NVIDIA cards: give page_size 64."] if deployment.page_size == 1 else []
+    return pages + _card_notes(era, deployment)
+
+
+def _card_notes(era: Era, deployment: Deployment) -> list[str]:
+    if deployment.compute_capability is not None:
         return []
     if deployment.kv_cache_dtype == "auto":
         return [
@@ -121,10 +135,7 @@ def _of_compressed(era: Era, name: str) -> KvType:
 
 
 def _draft_name(era: Era, target: Geometry, deployment: Deployment) -> str:
-    name = _server_name(era, target, deployment)
-    if deployment.draft_kv_cache_dtype is not None:
-        name = deployment.draft_kv_cache_dtype
-        _check_name(name, era.draft_kv_dtypes, era, "draft_kv_cache_dtype")
+    name = deployment.draft_kv_cache_dtype or _server_name(era, target, deployment)
     own = era.fa4_draft_own_type and deployment.algorithm in DFLASH_TYPES and deployment.draft_attention_backend == "fa4"
     return "bf16" if own else name
 

@@ -23,10 +23,12 @@ from ansible_collections.inferops.sglang.plugins.module_utils._boots import (
     read_boots,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import Weights
+from ansible_collections.inferops.sglang.plugins.module_utils._compressed import page_of
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import (
     Deployment,
 )
-from ansible_collections.inferops.sglang.plugins.module_utils._eras import ERAS, Era, Version
+from ansible_collections.inferops.sglang.plugins.module_utils._era_evidence import Evidence, era_of_starts, no_release
+from ansible_collections.inferops.sglang.plugins.module_utils._eras import Era, Version
 from ansible_collections.inferops.sglang.plugins.module_utils._kv_dtype import kv_type, type_notes
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError
 from ansible_collections.inferops.sglang.plugins.module_utils._sizing import (
@@ -34,6 +36,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._sizing import (
     Pool,
     build_pool,
     free_at_sizing,
+    pool_tokens,
     request_table_gib,
     state_gib,
 )
@@ -119,13 +122,17 @@ def find_memory(
 ) -> Memory:
     """Memory of the best evidence there is; raises InputError where there is too little of it."""
     case = _Case(version, era, target, draft, deployment, context_length, sources)
-    case.pool(era)
+    if version.known:
+        case.pool(era)
     as_auto = kv_type(era, target, replace(deployment, kv_cache_dtype="auto")).width
     starts, notes = matching(read_boots(sources.observed, as_auto), _wanted(case))
     notes.extend(type_notes(era, target, deployment))
     anchors = [anchor for anchor in (boot.anchor() for boot in starts) if anchor is not None]
+    notes.extend(_unmodelled_notes(starts))
     if anchors:
         memory = _from_anchors(case, anchors)
+    elif not version.known:
+        raise no_release(version)
     else:
         measured = next((found for found in map(_measured, starts) if found is not None), None)
         memory = _from_measurement(case, measured, starts) if measured else _from_estimate(case, starts)
@@ -134,10 +141,20 @@ def find_memory(
     return replace(memory, reasons=(*notes, *memory.reasons), starts=tuple(starts))
 
 
+def _unmodelled_notes(starts: Sequence[Boot]) -> list[str]:
+    flags = starts[0].unmodelled if starts else ()
+    if not flags:
+        return []
+    return [
+        f"The newest start ran with {' and '.join(flags)}, which no plan here knows: trust only what two such starts with different "
+        "fractions show between them."
+    ]
+
+
 def _wanted(case: _Case) -> dict[str, Any]:
     dep = case.deployment
     return {
-        "sglang_version": case.version.identity,
+        "sglang_version": case.version.identity if case.version.known else None,
         "model": path_fact(case.sources.model),
         "draft_model": path_fact(case.sources.draft_model),
         "speculative_algorithm": algorithm_fact(dep.algorithm),
@@ -145,8 +162,9 @@ def _wanted(case: _Case) -> dict[str, Any]:
         "pp_size": dep.pp_size,
         "dp_size": dep.dp_size,
         "ep_size": dep.ep_size,
+        "dcp_size": dep.dcp_size,
         "kv_cache_dtype": kv_type(case.era, case.target, dep).width,
-        "page_size": dep.page_size,
+        "page_size": page_of(dep) if case.target.family == "compressed" else dep.page_size,
     }
 
 
@@ -260,28 +278,15 @@ def _before_of_one(case: _Case, pool: Pool, newest: Anchor) -> _Before:
 
 
 def _era_of_line(case: _Case, line: _Line) -> tuple[Era, list[str]]:
-    """The rules that explain the starts: those of the version, unless the log contradicts them and others fit."""
-    order = line.newest.boot.load_order if case.draft is not None else None
-    own = case.era
-    if _order_fits(own, order) and _cell_fits(case, own, line) is not False:
-        return own, []
-    others = [era for era in _nearest_first(own) if _order_fits(era, order) and _known(case, era)]
-    telling = any(_cell_fits(case, era, line) is not None for era in (own, *others))
-    fitting = [era for era in others if _cell_fits(case, era, line)] if telling else others
-    if not fitting:
-        return own, [_unexplained_text(case)]
-    return fitting[0], [_other_era_text(case, order, fitting[0])]
-
-
-def _nearest_first(own: Era) -> list[Era]:
-    """The other rows of the table, those of the nearest releases first."""
-    index = ERAS.index(own)
-    return sorted((era for era in ERAS if era is not own), key=lambda era: abs(ERAS.index(era) - index))
-
-
-def _order_fits(era: Era, order: Optional[str]) -> bool:
-    expected = "draft_before_pool" if era.draft_weights_charged else "draft_after_pool"
-    return order not in ("draft_before_pool", "draft_after_pool") or order == expected
+    """The rules that explain the starts: those of the version, unless they are contradicted and others fit."""
+    boot = line.newest.boot
+    evidence = Evidence(
+        fits=lambda era: _pools_fit(case, era, line),
+        order=boot.load_order if case.draft is not None else None,
+        typed=boot.typed_pool,
+        starts=1 if line.other is None else 2,
+    )
+    return era_of_starts(case.version, case.era, evidence, lambda era: _known(case, era))
 
 
 def _known(case: _Case, era: Era) -> bool:
@@ -292,32 +297,30 @@ def _known(case: _Case, era: Era) -> bool:
     return True
 
 
-def _cell_fits(case: _Case, era: Era, line: _Line) -> Optional[bool]:
-    """Do an era's bytes per token explain two starts? None where they cannot tell, or the era knows no such draft."""
-    slope = line.slope
-    if slope is None or line.before_gib is None or not _known(case, era):
+def _pools_fit(case: _Case, era: Era, line: _Line) -> Optional[bool]:
+    """Do an era's bytes per token explain the pools? None where they cannot tell, or the era knows no such draft."""
+    if not _known(case, era):
         return None
     pool = case.pool(era)
-    if _noise(case, pool, line) > RULE_TOLERANCE:
+    slope = line.slope
+    if slope is None:
+        return _pool_fits(case, case.pool_of(era, line.newest.boot), line.newest)
+    if line.before_gib is None or _noise(case, pool, line) > RULE_TOLERANCE:
         return None
     measured = line.before_gib * pool.fraction_factor * GIB / slope
     return abs(measured / pool.effective_cell - 1) <= RULE_TOLERANCE
 
 
-def _other_era_text(case: _Case, order: Optional[str], era: Era) -> str:
-    what = "the order in which the log shows the draft's load" if not _order_fits(case.era, order) else "the pool it gave"
-    return (
-        f"The version string says {case.version.text} (rules of {case.era.name}), but {what} is that of {era.name}: "
-        f"planned by the rules of {era.name}."
-    )
-
-
-def _unexplained_text(case: _Case) -> str:
-    cell = case.pool(case.era).effective_cell
-    return (
-        f"No known release explains the observed starts (rules of {case.era.name}: {cell:,.0f} bytes per token): "
-        "planned along the line that their own figures draw."
-    )
+def _pool_fits(case: _Case, pool: Pool, start: Anchor) -> Optional[bool]:
+    """Does the formula give the pool of one start that printed both measurements? Only where rounding cannot hide the answer."""
+    before, at_sizing = start.boot.before_gib, start.boot.at_sizing_gib
+    if before is None or at_sizing is None:
+        return None
+    allowed = RULE_TOLERANCE * start.tokens
+    moved = (2 * LOG_ERROR_GIB + case.sources.free_jitter_gib) * GIB / pool.effective_cell + pool.page + pool.unsteady_tokens
+    if moved > allowed:
+        return None
+    return abs(pool_tokens(pool, before, at_sizing, start.fraction) - start.tokens) <= allowed
 
 
 def _line_text(line: _Line, before: _Before) -> str:

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
-from ansible_collections.inferops.sglang.plugins.module_utils._eras import era_of, parse_version
+from ansible_collections.inferops.sglang.plugins.module_utils._eras import era_of, parse_version, read_version
 from ansible_collections.inferops.sglang.plugins.module_utils._memory import Memory, find_memory
 from ansible_collections.inferops.sglang.plugins.module_utils._plan_alternatives import Alternative, alternatives_of
 from ansible_collections.inferops.sglang.plugins.module_utils._plan_notes import (
@@ -78,7 +78,7 @@ class Plan:
 def make_plan(request: Request) -> Plan:
     """The plan for a request; raises InputError for what cannot be planned, returns ``impossible`` for what cannot fit."""
     check(request)
-    version = parse_version(request.version)
+    version = read_version(request.version)
     era, era_notes = era_of(version)
     memory = find_memory(version, era, request.target, request.draft, request.deployment, context_of(request), request.sources)
     required = required_of(request, memory.pool)

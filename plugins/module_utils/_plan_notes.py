@@ -62,7 +62,7 @@ def running_at(
     slots = mamba_slots(pool, situation.before_gib, situation.at_sizing_gib, fraction)
     requests = max_requests(pool, deployment, situation.context_length, solution.tokens, slots)
     # a start may have shown that the build follows other rules than its version says
-    release = version.release if era.since <= version.release else era.since
+    release = version.release if version.known and era.since <= version.release else era.since
     return Running(
         flag=deployment.max_running_requests,
         requests=requests,
@@ -167,7 +167,9 @@ def build_notes(request: Request, version: Version) -> list[str]:
     if request.deployment.algorithm == "DDTREE":
         notes.append("DDTREE is in no SGLang release up to 0.5.23: planned as DFLASH, whose draft it shares; the build must have it.")
     if request.deployment.dcp_size > 1:
-        notes.append("The figures for dcp_size above 1 were read from the source but never compared with a run.")
+        notes.append(
+            f"Tokens are those that requests can fill: {request.deployment.dcp_size} times the rows that the pool line of each rank shows."
+        )
     return notes
 
 

@@ -357,7 +357,7 @@ def build_pool(era: Era, target: Geometry, draft: Optional[Geometry], deployment
         head_room=_head_room(era, deployment),
         cap=deployment.max_total_tokens,
         reserve_gib=_reserve_gib(era, target, deployment),
-        fraction_factor=era.multimodal_fraction if target.multimodal else 1.0,
+        fraction_factor=_fraction_factor(era, target, deployment),
         rows=deployment.dcp_size,
         states=states,
     )
@@ -417,6 +417,17 @@ def _head_room(era: Era, deployment: Deployment) -> int:
             "give all three as the server gets them",
         )
     return requests * steps * topk + requests * tokens + _HEAD_ROOM
+
+
+# Context above which attention_backend aiter takes its share off the fraction, and what it leaves of it.
+_AITER_CONTEXT, _AITER_LEAVES = 8192, 0.85
+
+
+def _fraction_factor(era: Era, target: Geometry, deployment: Deployment) -> float:
+    """What SGLang multiplies a given fraction by."""
+    factor = era.multimodal_fraction if target.multimodal else 1.0
+    long = (deployment.context_length or target.max_position or 0) > _AITER_CONTEXT
+    return factor * _AITER_LEAVES if era.aiter_fraction and deployment.attention_backend == "aiter" and long else factor
 
 
 def _reserve_gib(era: Era, target: Geometry, deployment: Deployment) -> float:

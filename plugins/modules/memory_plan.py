@@ -43,7 +43,7 @@ options:
       - V(NEXTN) and V(EAGLE) without a draft use the model's own next-token layers.
       - V(DDTREE) is in no SGLang release and is planned as V(DFLASH).
     type: str
-    choices: ['', DFLASH, DDTREE, EAGLE, EAGLE3, NEXTN, STANDALONE, NGRAM]
+    choices: ['', DFLASH, DDTREE, DSPARK, EAGLE, EAGLE3, NEXTN, STANDALONE, NGRAM]
     default: ''
   speculative_num_steps:
     description: SGLang's flag of that name; needed for EAGLE types before 0.5.7 only.
@@ -83,12 +83,30 @@ options:
     type: int
     default: 1
   kv_cache_dtype:
-    description: SGLang's C(--kv-cache-dtype).
+    description:
+      - SGLang's C(--kv-cache-dtype), as the version in O(sglang_version) spells it.
+      - V(auto) is the model's 16-bit type, or FP8 where the checkpoint asks for it in a form that this version reads. Sparse attention
+        (DeepSeek V3.2, GLM-5) takes it from the card instead, see O(compute_capability).
     type: str
     default: auto
   draft_kv_cache_dtype:
     description: SGLang's C(--speculative-draft-kv-cache-dtype), from 0.5.18 on.
     type: str
+  attention_backend:
+    description:
+      - SGLang's C(--attention-backend); for sparse attention C(--dsa-decode-backend), for 4-bit pools C(--prefill-attention-backend).
+      - Needed where it is set and decides the pool - V(aiter) takes 15 % off the fraction above 8192 tokens of context, V(trtllm) keeps
+        shorter fp8 rows of sparse attention.
+    type: str
+  draft_attention_backend:
+    description: SGLang's C(--speculative-draft-attention-backend). With V(fa4) a block-diffusion draft keeps 16-bit KV, from 0.5.16 on.
+    type: str
+  compute_capability:
+    description:
+      - CUDA compute capability of the cards, such as 9.0 (H100), 10.0 (B200) or 12.0 (RTX PRO 6000).
+      - Decides what SGLang does by itself for sparse attention, for C(nvfp4) and for MiniMax M3. What it would change is said where it
+        is not given.
+    type: float
   context_length:
     description: Tokens that one request must be able to hold; SGLang's C(--context-length).
     type: int
@@ -358,7 +376,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._arguments import 
     PLAN_OPTIONS,
     request_of,
 )
-from ansible_collections.inferops.sglang.plugins.module_utils._eras import era_of, parse_version
+from ansible_collections.inferops.sglang.plugins.module_utils._eras import era_of, read_version
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import InputError
 from ansible_collections.inferops.sglang.plugins.module_utils._plan import make_plan
 
@@ -374,7 +392,7 @@ def main() -> None:
         plan = make_plan(request_of(module.params))
     except InputError as error:
         module.fail_json(msg=str(error))
-    for note in era_of(parse_version(module.params["sglang_version"]))[1]:
+    for note in era_of(read_version(module.params["sglang_version"]))[1]:
         module.warn(note)
     module.exit_json(changed=False, plan=plan.as_dict())
 

@@ -118,7 +118,7 @@ def test_a_fraction_that_is_given() -> None:
 REFUSED = [
     # misspelt, and unlike anything
     ("kv_bytes", KIMI, {"tp_sizes": 8}, ["tp_sizes", "is tp_size meant?", "known are", "kv_cache_dtype"]),
-    ("kv_bytes", KIMI, {"context_length": 1}, ["the keyword context_length", "known are chunked_prefill_size"]),
+    ("kv_bytes", KIMI, {"context_length": 1}, ["the keyword context_length", "known are attention_backend"]),
     ("mem_fraction", KIMI, {**CARDS, "contxt_length": 200000}, ["contxt_length", "is context_length meant?", "pool_target"]),
     ("mem_fraction", KIMI, {**CARDS, "mem_fraction_static": 0.9}, ["the keyword mem_fraction_static"]),
     ("memory_plan", KIMI, {**CARDS, "context_length": 1, "model": "/srv/models"}, ["the keyword model", "known are"]),
