@@ -333,13 +333,14 @@ _SENTENCES: tuple[tuple[str, Callable[[str], Optional[Event]]], ...] = (
     (r"Traceback \(most recent call last\):", lambda _body: Traceback()),
 )
 _ANY_SENTENCE = "|".join(pattern for pattern, _build in _SENTENCES)
-_IS_SENTENCE = re.compile(_ANY_SENTENCE)
-_WHICH_SENTENCE = re.compile("|".join(f"(?P<s{i}>{pattern})" for i, (pattern, _build) in enumerate(_SENTENCES)))
+# ASCII: letters, digits and blanks are then the same here as in the raw bytes that is_noise looks at
+_IS_SENTENCE = re.compile(_ANY_SENTENCE, re.ASCII)
+_WHICH_SENTENCE = re.compile("|".join(f"(?P<s{i}>{pattern})" for i, (pattern, _build) in enumerate(_SENTENCES)), re.ASCII)
 _BUILDERS = {f"s{i}": build for i, (_pattern, build) in enumerate(_SENTENCES)}
 
 # The last line of a traceback, as torch.OutOfMemoryError or queue.Empty
 _EXCEPTION_TYPE = r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Empty|Timeout|Again|Group)"
-_EXCEPTION = re.compile(_EXCEPTION_TYPE + r"(?:: .*|:)?$")
+_EXCEPTION = re.compile(_EXCEPTION_TYPE + r"(?:: .*|:)?$", re.ASCII)
 
 
 def _recognise(body: str, headed: bool) -> Optional[Event]:
@@ -355,7 +356,8 @@ def _recognise(body: str, headed: bool) -> Optional[Event]:
 
 _STAMP = r"(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(?:[.,]\d{1,6})?"
 _KNOWN_LABELS = r"(?:DP|PP|ATTN_CP|MOE_DP|TP|EP)\d{1,5}"
-_HEADER = re.compile(rf"\[(?:({_STAMP})((?: [A-Z][A-Z_]{{0,15}}\d{{1,5}}){{0,8}})|({_KNOWN_LABELS}(?: {_KNOWN_LABELS}){{0,7}}))\](?: |$)")
+_RANKS_ALONE = rf"{_KNOWN_LABELS}(?: {_KNOWN_LABELS}){{0,7}}"
+_HEADER = re.compile(rf"\[(?:({_STAMP})((?: [A-Z][A-Z_]{{0,15}}\d{{1,5}}){{0,8}})|({_RANKS_ALONE}))\](?: |$)", re.ASCII)
 _LABEL = re.compile(r"\b(TP|PP|DP|EP)(\d+)")
 # A message that carries text of others (arguments, prompts): no further record is looked for behind it.
 _CARRIER = re.compile(r"server_args=|Receive|Finish")
@@ -375,7 +377,7 @@ _PREFIXES = (
     r"\w{3,5}\.?\s\d{1,2}\s\d\d:\d\d:\d\d\s\S{1,80}\s[\w@.:/()-]{1,80}\[\d{1,8}\]:\s",
 )
 _ANY_PREFIX = "(?:" + "|".join(_PREFIXES) + "){1,8}"
-_FOREIGN = re.compile(_ANY_PREFIX)
+_FOREIGN = re.compile(_ANY_PREFIX, re.ASCII)
 _PID = re.compile(r"(?:^|\s)(\d{1,8})\s")
 
 # Entries of C(journalctl -o json), raw, of which it is certain that parse_record finds nothing in them: one line, no second bracket

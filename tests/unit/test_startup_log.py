@@ -38,7 +38,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._startup_log impor
     parse_unit_line,
 )
 from ansible_collections.inferops.sglang.tests.unit.boots import LOGS
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 STAMP = "[2026-05-30 22:08:02]"
@@ -442,6 +442,8 @@ ENDINGS = ["", " ", "\x1b[0m", "\r", "]", "[", "[2026-05-30 22:08:02 TP1] Memory
 
 
 @settings(max_examples=400, deadline=None)
+@example("launch_server.py: error: unrecognized arguments: --mem-fraction 0.9", "\N{SUPERSCRIPT TWO}", "", 1)
+@example("Traceback (most recent call last):", "12\N{NO-BREAK SPACE}", "", 1)
 @given(
     st.sampled_from([form[1] for form in FORMS] + [form[1] for form in PREFIXES] + [form[1] for form in GLUED] + DECOYS),
     st.text(max_size=40),
