@@ -44,6 +44,7 @@ PLAN_OPTIONS: dict[str, dict[str, Any]] = {
     "draft_kv_cache_dtype": {"type": "str"},
     "attention_backend": {"type": "str"},
     "draft_attention_backend": {"type": "str"},
+    "platform": {"type": "str", "choices": ["cuda", "rocm"]},
     "compute_capability": {"type": "float"},
     "context_length": {"type": "int"},
     "concurrent_requests": {"type": "float", "default": 1},
@@ -140,6 +141,7 @@ def _sources(params: dict[str, Any], deployment: Deployment) -> Sources:
         pp_size=deployment.pp_size,
         ep_size=deployment.ep_size,
         attention_ranks=deployment.attention_ranks,
+        platform=params["platform"] or "",
         release=read_version(params["sglang_version"]).release,
     )
 

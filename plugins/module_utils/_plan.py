@@ -62,6 +62,8 @@ class Plan:
     graph_batch_sizes: Optional[tuple[int, ...]]
     graph_tokens_per_request: Optional[int]
     recommended_max_running_requests: Optional[int]
+    # of a model whose windowed layers have a pool of their own
+    swa_tokens: Optional[int]
     # of a hybrid model
     mamba_slots: Optional[int]
     states_gib: Optional[float]
@@ -116,6 +118,7 @@ def make_plan(request: Request) -> Plan:
         graph_batch_sizes=asked.batch_sizes,
         graph_tokens_per_request=asked.tokens_each,
         recommended_max_running_requests=advised.flag if advised else None,
+        swa_tokens=memory.pool.swa_tokens(solution.tokens),
         mamba_slots=situation.slots(shown_fraction(solution)) if memory.pool.states else None,
         states_gib=round(states_gib_of(situation, solution), 2) if memory.pool.states else None,
     )

@@ -101,6 +101,12 @@ options:
   draft_attention_backend:
     description: SGLang's C(--speculative-draft-attention-backend). With V(fa4) a block-diffusion draft keeps 16-bit KV, from 0.5.16 on.
     type: str
+  platform:
+    description:
+      - What the cards are of. It decides what loading adds to the weights of a checkpoint (INT4 experts, scales of one byte);
+        without it that is part of their error.
+    type: str
+    choices: [cuda, rocm]
   compute_capability:
     description:
       - CUDA compute capability of the cards, such as 9.0 (H100), 10.0 (B200) or 12.0 (RTX PRO 6000).
@@ -342,6 +348,9 @@ plan:
           Where a pool of states lets fewer run, it is so many.
         - A larger O(max_running_requests) does not make the pool smaller, save where RV(plan.reasons) say so. It costs
           RV(plan.req_to_token_gib) and graphs, and serves more requests at once as long as they are shorter.
+      type: int
+    swa_tokens:
+      description: Tokens that the windowed layers hold in a pool of their own; none for any other model.
       type: int
     mamba_slots:
       description: States that a hybrid model keeps in one data-parallel worker; none for any other.
