@@ -9,9 +9,17 @@ What is planned with is one table, in the form of Ansible's argument specificati
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Optional
 
-from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import Weights, model_config, model_directory, read_checkpoint
+from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import (
+    Checkpoint,
+    Weights,
+    model_config,
+    model_directory,
+    read_checkpoint,
+)
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import Deployment, normalise_algorithm
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import read_version
 from ansible_collections.inferops.sglang.plugins.module_utils._memory import LOG_ERROR_GIB, Sources
@@ -125,7 +133,7 @@ def request_of(params: dict[str, Any]) -> Request:
         target=target,
         draft=draft,
         deployment=deployment,
-        sources=_sources(params, deployment),
+        sources=_sources(params, deployment, own_draft=draft is target),
         context_length=params["context_length"],
         concurrent_requests=params["concurrent_requests"],
         pool_target=params["pool_target"],
@@ -135,7 +143,7 @@ def request_of(params: dict[str, Any]) -> Request:
     )
 
 
-def _sources(params: dict[str, Any], deployment: Deployment) -> Sources:
+def _sources(params: dict[str, Any], deployment: Deployment, own_draft: bool) -> Sources:
     layout = Layout(
         tp_size=deployment.tp_size,
         pp_size=deployment.pp_size,
@@ -145,8 +153,13 @@ def _sources(params: dict[str, Any], deployment: Deployment) -> Sources:
         release=read_version(params["sglang_version"]).release,
     )
 
+    # where the weights of the model are given, its directory may hold no more than its config.json
+    read = lru_cache(maxsize=None)(read_checkpoint)
+    own_path = params["model"] if own_draft and params["weights_gib"] is None else None
+    draft_path = params["draft_model"] or own_path
+
     def weights() -> Weights:
-        found = _weights(params["weights_gib"], params["model"], layout)
+        found = _weights(params["weights_gib"], params["model"], read, layout)
         if found is None:
             raise InputError(
                 "the memory left by the weights",
@@ -159,7 +172,7 @@ def _sources(params: dict[str, Any], deployment: Deployment) -> Sources:
         gpu_free_gib=_smallest(params["gpu_free_gib"]),
         free_at_sizing_gib=_smallest(params["free_at_sizing_gib"]),
         weights=weights,
-        draft_weights=lambda: _weights(params["draft_weights_gib"], params["draft_model"], layout, is_draft=True),
+        draft_weights=lambda: _weights(params["draft_weights_gib"], draft_path, read, layout, is_draft=True),
         observed=params["observed"],
         model=params["model"],
         draft_model=params["draft_model"],
@@ -167,14 +180,16 @@ def _sources(params: dict[str, Any], deployment: Deployment) -> Sources:
     )
 
 
-def _weights(given: Optional[float], path: Optional[str], layout: Layout, is_draft: bool = False) -> Optional[Weights]:
+def _weights(
+    given: Optional[float], path: Optional[str], read: Callable[[str], Checkpoint], layout: Layout, is_draft: bool = False
+) -> Optional[Weights]:
     if given is not None:
         if not 0 < given < math.inf:
             raise InputError("weights_gib and draft_weights_gib", f"{given:g}", "give a number greater than 0, or leave it out")
         return Weights(given, LOG_ERROR_GIB)
     if path is None:
         return None
-    return rank_weights(read_checkpoint(model_directory(path)), model_config(path), layout, is_draft)
+    return rank_weights(read(model_directory(path)), model_config(path), layout, is_draft)
 
 
 def _draft(params: dict[str, Any], target: Geometry, algorithm: str) -> Optional[Geometry]:

@@ -198,9 +198,7 @@ def _from_anchors(case: _Case, anchors: Sequence[Anchor]) -> Memory:
     pool = case.pool(era)
     before = _before(case, pool, line)
     boot = newest.boot
-    at_sizing = free_at_sizing(
-        case.pool_of(era, boot), before.gib, newest.fraction, newest.tokens, boot.mamba_slots, boot.at_sizing_gib
-    )
+    at_sizing = free_at_sizing(case.pool_of(era, boot), before.gib, newest.fraction, newest.tokens, boot.mamba_slots, boot.at_sizing_gib)
     return Memory(
         pool=pool,
         before_gib=before.gib,
@@ -267,14 +265,16 @@ def _before_of_one(case: _Case, pool: Pool, newest: Anchor) -> _Before:
         gib = (at_sizing - paid) / (1 - share)
         return _Before(gib, LOG_ERROR_GIB / (1 - share) / gib, "from what was free when the pool was sized")
     try:
-        loaded, error, _how = _loaded(case, pool)
+        loaded = _loaded(case, pool)
     except InputError as unknown:
         raise InputError(
             "a plan from one earlier start",
             "no free memory before the weights, neither in that start nor as gpu_free_gib, and no memory of the weights",
             "give gpu_free_gib, or a second start with another mem_fraction_static, or weights_gib",
         ) from unknown
-    return _Before((paid + loaded) / share, error / (paid + loaded), f"from the pool and {loaded:.2f} GiB of weights")
+    return _Before(
+        (paid + loaded.gib) / share, loaded.error_gib / (paid + loaded.gib), f"from the pool and {loaded.gib:.2f} GiB of weights"
+    )
 
 
 def _era_of_line(case: _Case, line: _Line) -> tuple[Era, list[str]]:
@@ -358,7 +358,7 @@ def _free_base(case: _Case, pool: Pool, anchor: Anchor, at_sizing: float) -> flo
 
 def _uncharged_gib(case: _Case, pool: Pool) -> float:
     """Draft weights that arrive only after the pool was sized; 0 where they are not known."""
-    if case.draft is None or case.draft is case.target or pool.era.draft_weights_charged:
+    if case.draft is None or pool.era.draft_weights_charged:
         return 0.0
     weights = case.sources.draft_weights()
     return weights.gib if weights else 0.0
@@ -418,55 +418,75 @@ def _from_estimate(case: _Case, starts: Sequence[Boot]) -> Memory:
             "give gpu_free_gib, the free memory of a card in GiB just before the weights load",
         )
     pool = case.pool(case.era)
-    at_sizing, error, how = _at_sizing(case, pool, before)
+    at_sizing = _at_sizing(case, pool, before)
     draft = _uncharged_gib(case, pool)
     after = f" {draft:.2f} GiB of draft weights load after the pool." if draft else ""
-    text = f"Estimated: {before:.2f} GiB free before the weights, {at_sizing:.2f} GiB when the pool is sized ({how}).{after}"
+    text = f"Estimated: {before:.2f} GiB free before the weights, {at_sizing.gib:.2f} GiB when the pool is sized ({at_sizing.how}).{after}"
     return Memory(
         pool=pool,
         before_gib=before,
-        at_sizing_gib=at_sizing,
-        free_base_gib=at_sizing - draft - _graphs_gib(starts),
+        at_sizing_gib=at_sizing.gib,
+        free_base_gib=at_sizing.gib - draft - _graphs_gib(starts),
         basis="estimated",
-        reasons=(text, *_estimate_notes(case, pool, draft)),
-        error_tokens=error * GIB / pool.effective_cell + pool.page + pool.unsteady_tokens,
+        reasons=(text, *at_sizing.notes, *_estimate_notes(case, pool, draft)),
+        error_tokens=at_sizing.error_gib * GIB / pool.effective_cell + pool.page + pool.unsteady_tokens,
     )
 
 
-def _at_sizing(case: _Case, pool: Pool, before: float) -> tuple[float, float, str]:
-    """A, its error (GiB), and where it comes from."""
+@dataclass(frozen=True)
+class _Estimate:
+    """A figure and its error (GiB), where it comes from, and what to know about it."""
+
+    gib: float
+    error_gib: float
+    how: str
+    notes: tuple[str, ...] = ()
+
+
+def _at_sizing(case: _Case, pool: Pool, before: float) -> _Estimate:
+    """Free memory when the pool is sized."""
     given = case.sources.free_at_sizing_gib
-    if given is not None:
-        if given > before:
-            raise InputError(
-                "free memory before the weights and when the pool is sized",
-                f"gpu_free_gib {before:g} and free_at_sizing_gib {given:g}",
-                "give the first no smaller than the second: loading weights frees no memory",
-            )
-        return given, 2 * LOG_ERROR_GIB, "as given"
-    loaded, error, how = _loaded(case, pool)
-    return before - loaded, error + 2 * LOG_ERROR_GIB, how
+    if given is None:
+        loaded = _loaded(case, pool)
+        return replace(loaded, gib=before - loaded.gib, error_gib=loaded.error_gib + 2 * LOG_ERROR_GIB)
+    if given > before:
+        raise InputError(
+            "free memory before the weights and when the pool is sized",
+            f"gpu_free_gib {before:g} and free_at_sizing_gib {given:g}",
+            "give the first no smaller than the second: loading weights frees no memory",
+        )
+    return _Estimate(given, 2 * LOG_ERROR_GIB, "as given")
 
 
-def _loaded(case: _Case, pool: Pool) -> tuple[float, float, str]:
-    """What is loaded when the pool is sized, its error (both GiB), and in words; raises InputError where it is not known."""
-    weights = case.sources.weights()
-    loaded, error = weights.gib, weights.error_gib
-    how = f"{weights.gib:.2f} GiB of weights"
-    if case.draft is not None and pool.era.draft_weights_charged and case.draft is not case.target:
-        draft = case.sources.draft_weights()
-        if draft is None:
-            raise InputError(
-                f"the memory left by target and draft under SGLang {pool.era.name}, which loads both before it sizes the pool",
-                "no weights of the draft",
-                "give draft_weights_gib, or draft_model as a directory",
-            )
-        loaded, error = loaded + draft.gib, error + draft.error_gib
-        how += f" and {draft.gib:.2f} GiB of draft weights"
-    return loaded, error, how
+def _loaded(case: _Case, pool: Pool) -> _Estimate:
+    """What is loaded when the pool is sized; raises InputError where it is not known."""
+    target = _weighed(case.sources.weights(), "weights")
+    if case.draft is None or not pool.era.draft_weights_charged:
+        return target
+    weights = case.sources.draft_weights()
+    if weights is not None:
+        draft = _weighed(weights, "draft weights")
+        return _Estimate(
+            target.gib + draft.gib, target.error_gib + draft.error_gib, f"{target.how} and {draft.how}", (*target.notes, *draft.notes)
+        )
+    if case.draft is case.target:
+        unknown = "The weights of the model's own next-token layers are unknown and not counted: give draft_weights_gib."
+        return replace(target, notes=(*target.notes, unknown))
+    raise InputError(
+        f"the memory left by target and draft under SGLang {pool.era.name}, which loads both before it sizes the pool",
+        "no weights of the draft",
+        "give draft_weights_gib, or draft_model as a directory",
+    )
+
+
+def _weighed(weights: Weights, what: str) -> _Estimate:
+    if not weights.reasons:
+        return _Estimate(weights.gib, weights.error_gib, f"{weights.gib:.2f} GiB of {what}")
+    note = f"The {what} by the headers of the checkpoint, within {weights.error_gib:.2f} GiB; {'; '.join(weights.reasons)}."
+    return _Estimate(weights.gib, weights.error_gib, f"{weights.gib:.2f} GiB of {what}", (note,))
 
 
 def _estimate_notes(case: _Case, pool: Pool, draft: float) -> list[str]:
-    if case.draft is None or pool.era.draft_weights_charged or draft or case.draft is case.target:
+    if case.draft is None or pool.era.draft_weights_charged or draft:
         return []
     return ["The draft's weights are unknown and load after the pool: headroom does not count them."]

@@ -193,3 +193,53 @@ def test_documented_options_are_the_options() -> None:
     assert sorted(documented) == sorted(_arguments.PLAN_OPTIONS)
     for name, option in documented.items():
         assert option.get("default") == _arguments.PLAN_OPTIONS[name].get("default"), name
+
+
+# DeepSeek-V3 with its own next-token layer: a token costs int(70272 * 62 / 61) = 71424 bytes from 0.5.14 on
+MTP = {
+    "model": str(CONFIGS / "deepseek-v3.json"),
+    "sglang_version": "0.5.14",
+    "speculative_algorithm": "NEXTN",
+    "tp_size": 8,
+    "mem_fraction_static": 0.88,
+    "gpu_free_gib": 139.0,
+    "weights_gib": 80.0,
+}
+
+
+def test_own_next_token_layers_weigh_before_the_pool(run: Run) -> None:
+    unknown = run(**MTP)["plan"]
+    assert "The weights of the model's own next-token layers are unknown and not counted: give draft_weights_gib." in unknown["reasons"]
+    known = run(**MTP, draft_weights_gib=1.5)["plan"]
+    assert unknown["predicted_tokens"] - known["predicted_tokens"] == pytest.approx(1.5 * 2**30 / 71424, abs=1)
+    assert "80.00 GiB of weights and 1.50 GiB of draft weights" in "\n".join(known["reasons"])
+
+
+def test_own_next_token_layers_load_after_the_pool_before_0_5_14(run: Run) -> None:
+    old = {**MTP, "sglang_version": "0.5.12.post1"}
+    unknown, known = run(**old)["plan"], run(**old, draft_weights_gib=1.5)["plan"]
+    assert unknown["predicted_tokens"] == known["predicted_tokens"]
+    assert unknown["headroom_gib"] - known["headroom_gib"] == pytest.approx(1.5, abs=0.011)
+
+
+def test_own_next_token_layers_by_the_headers(run: Run, tmp_path: Path) -> None:
+    """61 layers of 64 MiB and one more, which only the draft loads: 61 and 1 of them, each on a segment of its own."""
+    config = json.loads((CONFIGS / "deepseek-v3.json").read_text(encoding="utf-8"))
+    directory = tmp_path / "model"
+    directory.mkdir()
+    (directory / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    size, tensors = 64 << 20, {}
+    for layer in range(62):
+        tensors[f"model.layers.{layer}.mlp.down_proj.weight"] = {
+            "dtype": "BF16",
+            "shape": [7168, size // 7168 // 2],
+            "data_offsets": [layer * size, (layer + 1) * size],
+        }
+    header = json.dumps(tensors).encode()
+    with (directory / "model.safetensors").open("wb") as stream:
+        stream.write(struct.pack("<Q", len(header)) + header)
+        stream.truncate(8 + len(header) + 62 * size)
+    said = "\n".join(run(**{**MTP, "model": str(directory), "weights_gib": None, "tp_size": 1})["plan"]["reasons"])
+    # 61 / 16 GiB and 1 / 16 GiB, and with each the table of sines: 163,840 rows of 64 values of 4 bytes, 0.04 GiB
+    assert "3.85 GiB of weights and 0.10 GiB of draft weights" in said
+    assert "by the headers of the checkpoint, within" in said
