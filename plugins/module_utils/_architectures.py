@@ -295,7 +295,7 @@ ARCHITECTURES: dict[str, Row] = {
     **dict(_rows("swa", _SWA)),
     # layers with a KV cache beside layers with a state of fixed size
     **{name: Row(hybrid.family, hybrid.since) for name, hybrid in HYBRIDS.items()},
-    "DeepseekV32ForCausalLM": Row("dsa", (0, 5, 3, 3)),
+    "DeepseekV32ForCausalLM": Row("dsa", (0, 5, 3, 2)),
     "GlmMoeDsaForCausalLM": Row("dsa", (0, 5, 9)),
     "DeepseekV4ForCausalLM": Row("compressed", (0, 5, 12)),
     "MiniMaxM3SparseForCausalLM": Row("minimax_sparse", (0, 5, 16)),

@@ -65,6 +65,7 @@ def _check_heads(geometry: Geometry, ranks: int, name: str) -> None:
 
 def _check_era(era: Era, target: Geometry, deployment: Deployment) -> None:
     check_types(era, deployment)
+    _check_first_sparse(era, target)
     _check_dcp(era, target, deployment)
     if target.draft is not None:
         raise InputError("the target model", f"the draft architecture {target.architecture}", "give the target as model")
@@ -83,6 +84,16 @@ def _check_dcp(era: Era, target: Geometry, deployment: Deployment) -> None:
     }
     asked = f"dcp_size {deployment.dcp_size} for {target.architecture}"
     raise InputError(asked, found[era.dcp], "use SGLang 0.5.17 or newer, or dcp_size 1")
+
+
+def _check_first_sparse(era: Era, target: Geometry) -> None:
+    """The first release with sparse attention counts no index and does not heed the fraction."""
+    if target.family == "dsa" and (0, 5, 3) <= era.since < (0, 5, 3, 2):
+        raise InputError(
+            f"the pool of {target.architecture}",
+            "SGLang 0.5.3 before its second correction, which leaves the index out and sets the fraction to 0.8 by itself",
+            "use SGLang 0.5.3.post2 or newer",
+        )
 
 
 # Attention that decode context parallelism does not share out.

@@ -69,6 +69,8 @@ class Pool:
     second: Optional[SecondPool] = None
     # what the running requests take of the budget before any token
     request_bytes: int = 0
+    # what the other pipeline stages charge for a token and take for requests, where that differs from stage to stage
+    other_stages: tuple[tuple[Union[int, float], int], ...] = ()
     head_room: int = 0
     cap: Optional[int] = None
     reserve_gib: float = 0.0
@@ -159,6 +161,8 @@ def _tokens_of(pool: Pool, rest: float, slots: int) -> int:
     budget = rest * GIB
     paid = (int(budget) - pool.fixed_bytes) if pool.era.integer_floor else budget - pool.fixed_bytes
     tokens = max(0, int(paid // pool.charged))
+    for charged, request_bytes in pool.other_stages:
+        tokens = min(tokens, max(0, int((paid + pool.request_bytes - request_bytes) // charged)))
     tokens += _head_room_of(pool, slots)
     if pool.cap is not None:
         tokens = min(tokens, pool.cap)
@@ -228,7 +232,9 @@ def free_at_sizing(
 def _paid_gib(pool: Pool, tokens: int, slots: int, within: float = 0.5) -> float:
     """Budget (GiB) that pays for tokens alone: so far within the range that floors to them."""
     paid = (tokens / pool.rows - _head_room_of(pool, slots) * pool.split + within) / pool.split
-    return (paid * pool.charged + pool.fixed_bytes) / GIB
+    alone = (paid * pool.charged + pool.fixed_bytes) / GIB
+    # the stage that needs most is the one that decided
+    return max([alone, *((paid * charged + request_bytes) / GIB for charged, request_bytes in pool.other_stages)])
 
 
 def _rests(pool: Pool, states: StatePool, tokens: int, slots: Optional[int]) -> list[float]:
@@ -270,7 +276,8 @@ def lowest_fraction(pool: Pool, before_gib: float, at_sizing_gib: float) -> floa
     if pool.states is not None:
         step = _first_step(lambda k: pool_tokens(pool, before_gib, at_sizing_gib, k / STEPS) > 0)
         return 1.0 if step is None else (step - 1) / STEPS
-    bound = (1 - (at_sizing_gib - pool.reserve_gib - pool.fixed_bytes / GIB) / before_gib) / pool.fraction_factor
+    fixed = max([pool.fixed_bytes, *(request_bytes for _charged, request_bytes in pool.other_stages)])
+    bound = (1 - (at_sizing_gib - pool.reserve_gib - fixed / GIB) / before_gib) / pool.fraction_factor
     return math.ceil(round(bound * STEPS, 6)) / STEPS
 
 
@@ -354,6 +361,7 @@ def build_pool(era: Era, target: Geometry, draft: Optional[Geometry], deployment
         parts=cell.parts,
         second=cell.second,
         request_bytes=cell.request_bytes,
+        other_stages=tuple((each, other.request_bytes) for each, other in priced if other.request_bytes > cell.request_bytes),
         head_room=_head_room(era, deployment),
         cap=deployment.max_total_tokens,
         reserve_gib=_reserve_gib(era, target, deployment),

@@ -43,7 +43,7 @@ RULES = (
     Rule(_GPT_OSS, _ONE_POOL, until="0.5.8"),
     Rule(_GPT_OSS, _ONE_POOL, until="0.5.9", speculating=True),
     Rule(("Gemma3ForCausalLM",), _ONE_POOL, since="0.5.1"),
-    Rule(_DEEPSEEK_V4, {"swa_full_tokens_ratio": 0.1}, until="0.5.21", by_default=True),
+    Rule(_DEEPSEEK_V4, {"swa_full_tokens_ratio": 0.1}, by_default=True),
     Rule(_DEEPSEEK_V4, {"kv_cache_dtype": "fp8_e4m3"}),
     Rule(_DEEPSEEK_V4, {"max_running_requests": 256}, by_default=True),
 )

@@ -51,7 +51,7 @@ FAMILIES = (
     Family("mla", "deepseek-v3", dflash="deepseek-v3-dflash", nextn="named"),
     Family("mla", "kimi-k2"),
     Family("mla, multimodal", "kimi-k2.6", "0.5.9", dflash="kimi-k2.6-dflash", eagle3="kimi-k2.6-eagle3"),
-    Family("dsa", "deepseek-v3.2", "0.5.3", dflash="deepseek-v3.2-dflash", nextn="named", **_DSA),
+    Family("dsa", "deepseek-v3.2", "0.5.3.post2", dflash="deepseek-v3.2-dflash", nextn="named", **_DSA),
     Family("dsa", "glm-5", "0.5.9", dflash="glm-5-dflash", nextn="named", **_DSA),
     Family("dsa, shared index", "glm-5.2", "0.5.9", dflash="glm-5.2-dflash", nextn="named", **_DSA),
     Family("swa", "gpt-oss-120b", "0.5.1", dflash="gpt-oss-120b-dflash", eagle3="gpt-oss-120b-eagle3"),

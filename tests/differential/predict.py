@@ -35,7 +35,9 @@ def options(case: Case, release: str) -> dict[str, Any]:
     lists = {name: [case.options[name]] for name in ("gpu_free_gib", "free_at_sizing_gib")}
     defaults = {name: row.get("default") for name, row in PLAN_OPTIONS.items()}
     models = {"model_config": config(case.model), "draft_model_config": config(case.draft) if case.draft else None}
-    return {**defaults, **case.options, **lists, **models, "sglang_version": release}
+    # the oracle's cards are none of compute capability 10, and only others from 12 on know nvfp4
+    card = {"compute_capability": 12.0} if case.options["kv_cache_dtype"] == "nvfp4" else {}
+    return {**defaults, **case.options, **lists, **models, **card, "sglang_version": release}
 
 
 def _details(request: Request, release: str, plan: Plan) -> Figures:

@@ -64,6 +64,14 @@ REASONS = (
         lambda case, release: case.options.get("dcp_size", 1) > 1 and _before(release, "0.5.17"),
     ),
     Reason(
+        "heads in fp4",
+        "0.5.4 sizes K and V heads in fp4 as if they were fp8, and has a pool for latent attention only: the plan refuses that.",
+        lambda case, release: (
+            "mla" not in case.family and case.options["kv_cache_dtype"] == "fp4_e2m1" and not _before(release, "0.5.4")
+            and _before(release, "0.5.5")
+        ),
+    ),
+    Reason(
         "latent nvfp4",
         "The plan refuses nvfp4 for latent attention: no pool of that kind was checked.",
         lambda case, _release: "mla" in case.family and case.options["kv_cache_dtype"] == "nvfp4",

@@ -137,6 +137,7 @@ def test_types_that_sparse_attention_does_not_know(flags: dict[str, Any], words:
 @pytest.mark.parametrize(
     ("version", "model", "flags", "words"),
     [
+        ("0.5.3", "deepseek-v3.2", {}, ["leaves the index out", "0.5.3.post2"]),
         ("0.5.4", "llama-3.1-8b", {"kv_cache_dtype": "fp4_e2m1"}, ["fp4_e2m1", "family mha", "use fp8_e4m3"]),
         ("0.5.23", "deepseek-v3", {"kv_cache_dtype": "nvfp4", "tp_size": 8}, ["nvfp4", "family mla"]),
         ("0.5.23", "deepseek-v3", {"kv_cache_dtype": "mxfp8", "tp_size": 8}, ["mxfp8", "family mla"]),

@@ -19,7 +19,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._compressed import
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import Deployment
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import Era, era_of, parse_version
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError, read_geometry
-from ansible_collections.inferops.sglang.plugins.module_utils._sizing import GIB, build_pool, pool_tokens
+from ansible_collections.inferops.sglang.plugins.module_utils._sizing import GIB, build_pool, free_at_sizing, pool_tokens
 
 CONFIGS = Path(__file__).parent / "fixtures/configs"
 
@@ -96,6 +96,23 @@ def test_the_states_come_off_the_budget() -> None:
     # less than 2.53 GiB outside the slack: no pool at all
     assert pool_tokens(pool, 100.0, 12.5, 0.9) == 0
     assert pool_tokens(pool, 100.0, 12.6, 0.9) > 0
+
+
+def test_the_stage_that_decides_depends_on_the_requests() -> None:
+    """Of Pro's two stages the first keeps more states of requests, the second more for a token; by hand, in bytes.
+
+    0.5.21: the first has 16 layers of ratio 128 and 14 of ratio 4, the second 15 and 16. 2,835,712 is what the release gives.
+    """
+    few, many = (
+        build_pool(era("0.5.21"), geometry("pro"), None, Deployment(tp_size=4, pp_size=2, max_running_requests=requests))
+        for requests in (8, 3000)
+    )
+    measured = (44.965702278021915, 40.07731273249928, 0.9136)
+    assert pool_tokens(many, *measured) == 2835712
+    assert free_at_sizing(many, measured[0], measured[2], 2835712) == pytest.approx(measured[1], abs=0.002)
+    assert many.other_stages[0][1] == (3001 * 128 + 256) // 128 * 128 * 4096 * 16
+    # with few requests the second stage decides, as its cell is the larger
+    assert pool_tokens(few, *measured) == int((36.1922756 * GIB - few.request_bytes) // few.charged) // 256 * 256
 
 
 @pytest.mark.parametrize(
