@@ -35,6 +35,8 @@ options:
     description:
       - Version of SGLang, such as V(0.5.12.post1).
       - One newer than the newest known is planned by the newest known rules, with a warning.
+      - The string of a branch need not be true, and may name no release at all. Where starts in O(observed) show another release's order
+        of loads, pool line or bytes per token, the plan goes by that one and says so in RV(plan.reasons).
     type: str
     required: true
   speculative_algorithm:
