@@ -61,7 +61,7 @@ def document(of_differential: str) -> str:
 
 def without_differential(text: str) -> str:
     """A document less its differential section, which needs a run."""
-    before, _, rest = text.partition(DIFFERENTIAL)
+    before, _heading, rest = text.partition(DIFFERENTIAL)
     return before + rest[rest.index("\n## ") :]
 
 

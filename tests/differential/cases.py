@@ -70,10 +70,13 @@ def _of_turn(flags: list[_Flags], turn: int) -> list[_Flags]:
     return [flags[(turn * _STEP) % len(flags)], flags[(turn * _STEP + _STEP // 2) % len(flags)]]
 
 
+_BY_MODEL = {family.model: family for family in reversed(FAMILIES)}
+
+
 def singled_out(release: str) -> Iterator[Case]:
     """Cases that chance seldom draws: every flag that the matrix has not, and all that the plan or a release refuses."""
     for model, draft, more in _SINGLED_OUT:
-        family = next(family for family in FAMILIES if family.model == model)
+        family = _BY_MODEL[model]
         flags = {"tp_size": 8, "kv_cache_dtype": "auto", "page_size": family.page_sizes[-1], **more}
         tp, kv, page = (flags.pop(name) for name in ("tp_size", "kv_cache_dtype", "page_size"))
         case = _case(release, family, draft, tp, kv, page, **flags)

@@ -27,6 +27,7 @@ def _before(release: str, first: str) -> bool:
 # The first releases that know an algorithm.
 _SINCE = {"STANDALONE": "0.5.2", "NGRAM": "0.5.3"}
 
+
 def _unlike_stages(case: Case, release: str) -> bool:
     by_requests = bool(case.options.get("disable_radix_cache"))
     return "swa" in case.family and case.options.get("pp_size", 1) > 1 and (by_requests or _before(release, "0.5.11"))

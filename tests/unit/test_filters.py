@@ -53,7 +53,7 @@ BYTES = [
 def test_bytes_of_a_token(name: str, options: dict[str, Any], expected: int) -> None:
     found = FILTERS["kv_bytes"](config(name), **options)
     assert found == expected
-    assert type(found) is int
+    assert isinstance(found, int)
 
 
 # the derived cases of Kimi K2.6 with its DFlash draft, whose fractions are rounded up here: 200,000 and 262,144 tokens, bf16 and
