@@ -18,7 +18,7 @@ from differential.uncomparable import REASONS
 
 WHOLE = os.environ.get("DIFFERENTIAL") == "whole"
 RELEASES = sources.releases()
-RANDOM_CASES = 300 if WHOLE else 25
+RANDOM_CASES = 300 if WHOLE else 40
 # two processes of SGLang at a time: a core each
 PROCESSES = 2
 
