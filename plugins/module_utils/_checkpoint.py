@@ -136,14 +136,18 @@ def _names(directory: str) -> tuple[str, ...]:
     try:
         return tuple(sorted(os.listdir(directory)))
     except OSError as error:
-        raise InputError(f"the checkpoint {directory}", str(error), "give the directory of the model on this host") from error
+        raise InputError(
+            f"the checkpoint {directory}", error.strerror or str(error), "give the directory of the model on this host"
+        ) from error
 
 
 def _listed(directory: str, present: Iterable[str]) -> tuple[str, ...]:
     names = tuple(name for name in present if name.endswith(".safetensors"))
     if not names:
         raise InputError(
-            f"the checkpoint {directory}", "no safetensors file in it", "give weights_gib (and draft_weights_gib), or fetch the model"
+            f"the checkpoint {directory}",
+            "no safetensors file in it",
+            "fetch the model, or tell the plan what its weights take (weights_gib, draft_weights_gib)",
         )
     return names
 
@@ -186,7 +190,7 @@ def _file(path: str, opener: Opener) -> tuple[bytes, list[Tensor]]:
     except FileNotFoundError:
         raise _Damaged("missing") from None
     except OSError as error:
-        raise _Damaged(str(error)) from error
+        raise _Damaged(error.strerror or str(error)) from error
     tensors, end = _tensors(header)
     expected = 8 + len(header) + end
     if size != expected:

@@ -248,6 +248,12 @@ def era_of(version: Version) -> tuple[Era, tuple[str, ...]]:
     return era, (*version.notes, note)
 
 
+def span(era: Era) -> str:
+    """The releases of a row of the table, which may be fewer than those that its name spans."""
+    later = [row.since for row in ERAS if row.since > era.since]
+    return f"from {dotted(era.since)} on" + (f" and before {dotted(later[0])}" if later else "")
+
+
 def dotted(release: Release) -> str:
     """``(0, 5, 12)`` as ``0.5.12``."""
     return ".".join(str(part) for part in release)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ansible_collections.inferops.sglang.plugins.module_utils._config import InputError, Release
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import DFLASH_TYPES, Deployment
-from ansible_collections.inferops.sglang.plugins.module_utils._eras import Era
+from ansible_collections.inferops.sglang.plugins.module_utils._eras import Era, span
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry
 
 # First compute capability of the cards whose sparse attention is kept in fp8 by default.
@@ -153,6 +153,6 @@ def _check_name(name: str, known: tuple[str, ...], era: Era, option: str) -> Non
     if name not in known:
         raise InputError(
             f"{option} {name}",
-            f"SGLang {era.name}, which knows {', '.join(known)}" if known else f"SGLang {era.name}, which has no such option",
+            f"SGLang {span(era)}, which knows {', '.join(known)}" if known else f"SGLang {span(era)}, which has no such option",
             "use one of these, or a release that has it" if known else "use SGLang 0.5.18 or newer, or leave it out",
         )

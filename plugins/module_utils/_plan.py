@@ -22,6 +22,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._plan_notes import
     pool_notes,
     request_notes,
     running_at,
+    shortfall_notes,
     shown_fraction,
     state_notes,
     states_gib_of,
@@ -86,6 +87,7 @@ def make_plan(request: Request) -> Plan:
     required = required_of(request, memory.pool)
     situation = situation_of(request, memory)
     solution = answer(request, situation, required)
+    error_tokens = _error_tokens(memory, solution.tokens)
     asked = running_at(request, version, memory, situation, solution, request.deployment)
     advised = advised_running(request, version, memory, situation, solution)
     reasons = [
@@ -94,6 +96,7 @@ def make_plan(request: Request) -> Plan:
         *memory.reasons,
         *pool_notes(request, memory, required),
         *solution.reasons,
+        *shortfall_notes(solution, required, error_tokens),
         *state_notes(situation, solution),
         *window_notes(request, memory.pool, solution),
         *request_notes(solution, situation, asked, advised),
@@ -107,7 +110,7 @@ def make_plan(request: Request) -> Plan:
         tokens_per_hundredth=round(memory.before_gib * memory.pool.fraction_factor * GIB / memory.pool.effective_cell / 100),
         basis=memory.basis,
         era=memory.pool.era.name,
-        error_tokens=_error_tokens(memory, solution.tokens),
+        error_tokens=error_tokens,
         verdict=solution.verdict,
         reasons=tuple(reasons),
         alternatives=tuple(alternatives_of(request, memory, situation, solution, required)),

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Optional
 
@@ -86,7 +87,9 @@ def _fewer_at_once(request: Request, situation: Situation) -> Optional[Alternati
     if request.context_length is None or request.pool_target is not None or request.concurrent_requests <= 1:
         return None
     pool = situation.pool
-    return _variant("concurrent_requests=1", replace(situation, at_once=1), needed_tokens(request.context_length, 1, pool))
+    most = max(1, min(_most_tokens(situation) // request.context_length, math.ceil(request.concurrent_requests) - 1))
+    fewer = replace(situation, at_once=most)
+    return _variant(f"concurrent_requests={most}", fewer, needed_tokens(request.context_length, most, pool))
 
 
 def _fewer_states(request: Request, memory: Memory, situation: Situation, required: int) -> Optional[Alternative]:

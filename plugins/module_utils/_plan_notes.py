@@ -91,12 +91,16 @@ def request_notes(solution: Solution, situation: Situation, asked: Running, advi
     enters = advised.pool_tokens != asked.pool_tokens
     first = "Running requests are charged to the pool here, and" if enters else "Running requests never enter the pool:"
     cost = f"{first} out of what the fraction leaves free come {_cost_text(asked)}."
-    if advised.requests >= asked.requests:
+    held, freed = solution.tokens // situation.context_length, asked.table_gib - advised.table_gib
+    graphs = _fewer_graphs(asked, advised) and bool(advised.batch_sizes)
+    if advised.requests >= asked.requests or not (graphs or freed >= 0.05):
         return [cost]
-    held = f"{solution.tokens:,} tokens hold {_requests_text(solution.tokens // situation.context_length)} of {situation.context_length:,}"
-    change = f"max_running_requests={advised.flag} frees {asked.table_gib - advised.table_gib:.2f} GiB of the table"
-    graphs = f" and the graphs above batch {advised.batch_sizes[-1]}" if _fewer_graphs(asked, advised) and advised.batch_sizes else ""
-    return [cost, f"{held}: {change}{graphs}; more at once run only while they are shorter."]
+    parts = [f"{freed:.2f} GiB of the table"] if freed >= 0.005 else []
+    if graphs and advised.batch_sizes:
+        parts.append(f"the graphs above batch {advised.batch_sizes[-1]}")
+    full = f"{solution.tokens:,} tokens hold {_requests_text(held)} of {situation.context_length:,}"
+    frees = f"max_running_requests={advised.flag} frees {' and '.join(parts)}"
+    return [cost, f"{full}: {frees}; more at once run only while they are shorter."]
 
 
 def _cost_text(running: Running) -> str:
@@ -115,7 +119,7 @@ def _fewer_graphs(asked: Running, advised: Running) -> bool:
 
 
 def _requests_text(count: int) -> str:
-    return "one request" if count == 1 else f"{count:,} requests"
+    return ("not one request", "one request")[count] if count < 2 else f"{count:,} requests"
 
 
 def state_notes(situation: Situation, solution: Solution) -> list[str]:
@@ -181,6 +185,8 @@ def pool_notes(request: Request, memory: Memory, required: Optional[int]) -> lis
             f"A prompt is accepted up to min(context, pool) - {PROMPT_RESERVE} tokens; "
             "a prompt of T tokens with G to come needs a pool of T + G + 2."
         )
+    if memory.pool.reserve_gib:
+        notes.append(f"SGLang keeps {memory.pool.reserve_gib:.2f} GiB of the budget for the images of a multimodal model.")
     if anchor is None:
         return notes
     if required is not None and anchor.tokens < required:
@@ -192,6 +198,16 @@ def pool_notes(request: Request, memory: Memory, required: Optional[int]) -> lis
     if memory.earlier is not None:
         notes += _difference_note(memory, memory.earlier, anchor)
     return notes
+
+
+def shortfall_notes(solution: Solution, required: Optional[int], error_tokens: int) -> list[str]:
+    """What the error of the figures may cost: no margin is added for it, because the first start shows what is true."""
+    if required is None or solution.tokens < required or solution.tokens - error_tokens >= required:
+        return []
+    return [
+        f"The pool may turn out up to {required - solution.tokens + error_tokens:,} tokens short: its {solution.tokens:,} are known "
+        f"within {error_tokens:,}. A start shows the rest, and the fraction follows it."
+    ]
 
 
 def window_notes(request: Request, pool: Pool, solution: Solution) -> list[str]:

@@ -20,7 +20,7 @@ from support.host import ROOT
 CONFIGS = ROOT / "tests/unit/fixtures/configs"
 # the card of the derived cases
 CARD = {"sglang_gpu_free_gib": 94.0, "sglang_weights_gib": 72.3, "sglang_draft_weights_gib": 1.312}
-ROW = re.compile(r"\s*([\d,]+)  (\w+) +([\d.]+|-) +([\d,]+) +(-?[\d.]+)  (fits|tight|refused)(?:: (.*))?$")
+ROW = re.compile(r"\s*([\d,]+)  (\w+) +([\d.]+|-) +([\d,]+) +[\d,]+ +(-?[\d.]+)  (fits|tight|refused)(?:: (.*))?$")
 
 
 @dataclass

@@ -167,7 +167,7 @@ def test_broken_index(tmp_path: Path, content: str, word: str) -> None:
 
 
 def test_no_checkpoint(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no safetensors file in it; give weights_gib"):
+    with pytest.raises(InputError, match="no safetensors file in it; fetch the model"):
         read_checkpoint(str(tmp_path))
     with pytest.raises(InputError, match=r"No such file.*give the directory"):
         read_checkpoint(str(tmp_path / "absent"))

@@ -156,7 +156,7 @@ def test_next_token_layers_need_no_draft(run: Run) -> None:
         ({"draft_model": str(CONFIGS / "llama-3.1-8b.json")}, ["128256", "163840", "another model"]),
         ({"model": "/srv/none"}, ["/srv/none", "no /srv/none/config.json", "fetch it first"]),
         ({"model": str(CONFIGS / "missing.json")}, ["missing.json", "fetch it first"]),
-        ({"weights_gib": None}, ["no safetensors file", "give weights_gib"]),
+        ({"weights_gib": None}, ["no safetensors file", "with weights_gib"]),
         ({"gpu_free_gib": None}, ["no gpu_free_gib", "give gpu_free_gib"]),
         ({"gpu_free_gib": [94.0, "nan"]}, ["gpu_free_gib; found nan"]),
         ({"gpu_free_gib": "inf"}, ["gpu_free_gib; found inf"]),

@@ -383,7 +383,8 @@ def test_a_plan_for_more_requests_than_the_states_serve() -> None:
     assert found.verdict == "impossible"
     assert "The states serve 257 requests at once, 300 are asked for." in found.reasons
     changes = {other.change: other for other in found.alternatives}
-    assert changes["concurrent_requests=1"].verdict == "fits"
+    # the most that leave 5 GiB at any fraction
+    assert changes["concurrent_requests=299"].verdict == "fits"
     # 1,501 slots of 18.42 MiB and 300,000 tokens of 12,288 bytes are 30.44 of the 140 GiB, beside 70 that are taken already
     assert changes["max_mamba_cache_size=1500"].mem_fraction_static == 0.7175
     out = plan(model="nemotron-3-ultra-550b", context_length=1000, concurrent_requests=500)
