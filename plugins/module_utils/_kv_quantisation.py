@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Optional
 
-from ansible_collections.inferops.sglang.plugins.module_utils._config import Config
+from ansible_collections.inferops.sglang.plugins.module_utils._config import Config, optional_count
 
 
 def fp8_form(config: Config) -> Optional[str]:
@@ -48,7 +48,7 @@ def _says_fp8(value: object) -> bool:
 
 
 def _is_fp8(scheme: Mapping[str, object]) -> bool:
-    return scheme.get("type") == "float" and scheme.get("num_bits") == 8
+    return scheme.get("type") == "float" and optional_count(scheme, "num_bits") == 8
 
 
 def _static_fp8(scheme: object) -> bool:

@@ -20,12 +20,17 @@ from ansible_collections.inferops.sglang.plugins.module_utils._architectures imp
     UNSIZED,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._config import (
+    MOST_LAYERS,
     Config,
     InputError,
     Release,
+    head_size,
     is_int,
     optional_count,
+    optional_list,
+    optional_number,
     required_count,
+    shown,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._kv_quantisation import fp8_form
 from ansible_collections.inferops.sglang.plugins.module_utils._sliding_window import WINDOWED, Windows, read_windows
@@ -162,7 +167,7 @@ def _refusal(name: str, what: str) -> InputError:
     reason = next((text for start, text in UNSIZED.items() if name.startswith(start)), "an attention that is not in the table")
     return InputError(
         f"the KV bytes per token of {what}",
-        f"the architecture {name}: {reason}, for which this collection has no proven closed form",
+        f"the architecture {shown(name)[1:-1]}: {reason}, for which this collection has no proven closed form",
         "start it once with a low and once with a higher mem_fraction_static and draw the line through the two pools",
     )
 
@@ -173,7 +178,7 @@ def _architecture_name(config: Config, what: str) -> str:
         return names[0]
     raise InputError(
         f"the architecture of {what}",
-        f"architectures {names!r} and model_type {config.get('model_type')!r} in its config.json",
+        f"architectures {shown(names)} and model_type {shown(config.get('model_type'))} in its config.json",
         "give the config.json of a complete checkpoint: SGLang chooses the attention by that name",
     )
 
@@ -247,7 +252,7 @@ def _read_mha(text: Config, _name: str, what: str) -> dict[str, Any]:
             "start it once with a low and once with a higher mem_fraction_static and draw the line through the two pools",
         )
     heads = required_count(text, "num_attention_heads", what)
-    head_dim = optional_count(text, "head_dim") or required_count(text, "hidden_size", what) // heads
+    head_dim = head_size(text, what)
     return {
         "kv_heads": _kv_heads(text, what) or heads,
         "head_dim": head_dim,
@@ -281,7 +286,14 @@ def _kv_heads_of_blocks(text: Config, what: str) -> int:
             f"block_configs with n_heads_in_group {sorted(str(group) for group in groups)}",
             "SGLang serves such a model only if every layer with attention has as many KV heads; give the whole config.json",
         )
-    return required_count(text, "num_attention_heads", what) // int(groups.pop() or 1)
+    heads, group = required_count(text, "num_attention_heads", what), int(groups.pop() or 1)
+    if group > heads:
+        raise InputError(
+            f"the KV heads of {what}",
+            f"block_configs with n_heads_in_group {group}, and num_attention_heads {heads}",
+            "give the whole config.json: a group cannot have more heads than the layer",
+        )
+    return heads // group
 
 
 def _read_mla(text: Config, name: str, what: str) -> dict[str, Any]:
@@ -310,8 +322,8 @@ def _read_dsa(text: Config, name: str, what: str) -> dict[str, Any]:
         )
     layers = required_count(text, "num_hidden_layers", what)
     by_frequency = tuple(_has_index(text, layer) for layer in range(layers))
-    types = text.get("indexer_types")
-    listed = isinstance(types, list) and tuple(layer >= len(types) or types[layer] != "shared" for layer in range(layers))
+    types = optional_list(text, "indexer_types")
+    listed = types is not None and tuple(layer >= len(types) or types[layer] != "shared" for layer in range(layers))
     return {
         **_latent(text, what),
         "index_head_dim": required_count(text, "index_head_dim", what),
@@ -332,19 +344,22 @@ def _read_qsa(text: Config, name: str, what: str) -> dict[str, Any]:
 def _has_index(text: Config, layer: int) -> bool:
     """Does this layer look for its own top tokens? By index_topk_pattern, else every index_topk_freq-th one does."""
     pattern = text.get("index_topk_pattern")
-    if isinstance(pattern, (str, list)):
+    if pattern is not None and not isinstance(pattern, (str, list)):
+        raise InputError("index_topk_pattern of a config.json", shown(pattern), "give it as the checkpoint has it: a letter a layer")
+    if pattern is not None:
         return layer >= len(pattern) or pattern[layer] != "S"
-    first = optional_count(text, "index_skip_topk_offset") or 2
-    return max(layer - first + 1, 0) % (optional_count(text, "index_topk_freq") or 1) == 0
+    every = optional_count(text, "index_topk_freq") or 1
+    return every == 1 or max(layer - (optional_count(text, "index_skip_topk_offset") or 2) + 1, 0) % every == 0
 
 
 def _read_compressed(text: Config, name: str, what: str) -> dict[str, Any]:
     layers = required_count(text, "num_hidden_layers", what)
     ratios = text.get("compress_ratios")
-    if not isinstance(ratios, list) or len(ratios) < layers or not set(ratios) <= {0, 4, 128} or text.get("kv_source_layer_ids"):
+    known = isinstance(ratios, list) and all(is_int(ratio) and ratio in (0, 4, 128) for ratio in ratios)
+    if not known or len(ratios) < layers or text.get("kv_source_layer_ids"):
         raise InputError(
             f"the pools of {what}",
-            f"{name} with compress_ratios {ratios if not isinstance(ratios, list) else sorted(set(map(str, ratios)))} for {layers} layers",
+            f"{name} with compress_ratios {shown(ratios)} for {layers} layers",
             "only ratios of 0, 4 and 128 were compared with a release; start it twice with different fractions and draw the line",
         )
     return {
@@ -365,7 +380,7 @@ def _read_minimax_sparse(text: Config, name: str, what: str) -> dict[str, Any]:
     if not (isinstance(kinds, list) and isinstance(key_only, list) and len(kinds) == len(key_only) == layers):
         raise InputError(
             f"the sparse layers of {what}",
-            f"sparse_attention_freq {kinds!r} and sparse_disable_index_value {key_only!r} for {layers} layers",
+            f"sparse_attention_freq {shown(kinds)} and sparse_disable_index_value {shown(key_only)} for {layers} layers",
             "give the whole config.json: both lists name every layer",
         )
     return {
@@ -402,8 +417,8 @@ def _draft(text: Config, what: str) -> Draft:
     inner = text.get("dflash_config")
     inner = inner if isinstance(inner, Mapping) else {}
     layers = inner.get("target_layer_ids")
-    if layers is not None and not (isinstance(layers, list) and all(is_int(layer) for layer in layers)):
-        raise InputError(f"the tapped layers of {what}", f"target_layer_ids {layers!r}", "give the draft's config.json unaltered")
+    if layers is not None and not (isinstance(layers, list) and all(is_int(layer) and -1 <= layer <= MOST_LAYERS for layer in layers)):
+        raise InputError(f"the tapped layers of {what}", f"target_layer_ids {shown(layers)}", "give the draft's config.json unaltered")
     return Draft(
         block_size=optional_count(text, "block_size") or optional_count(inner, "block_size") or _DEFAULT_BLOCK_SIZE,
         num_target_layers=optional_count(text, "num_target_layers"),
@@ -411,6 +426,8 @@ def _draft(text: Config, what: str) -> Draft:
     )
 
 
+# Far more than any rope is stretched by.
+_MOST_FACTOR = 1_000_000
 _LENGTH_KEYS = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings")
 
 
@@ -418,9 +435,12 @@ def _max_position(text: Config) -> Optional[int]:
     """Longest context SGLang derives (tokens): the first length key, times a rope factor that is not yet in it."""
     length = next((value for value in (optional_count(text, key) for key in _LENGTH_KEYS) if value), None)
     rope = text.get("rope_scaling")
-    if length is None or not isinstance(rope, Mapping):
+    if rope is not None and not isinstance(rope, Mapping):
+        raise InputError("rope_scaling of a config.json", shown(rope), "give it as the checkpoint has it: a mapping, or leave it out")
+    factor = optional_number(rope, "factor", _MOST_FACTOR) if rope else None
+    if length is None or factor is None or not rope:
         return length
     if "original_max_position_embeddings" in rope or rope.get("rope_type") == "llama3":
         return length
-    factor = rope.get("factor")
-    return int(length * factor) if isinstance(factor, (int, float)) and not isinstance(factor, bool) else length
+    # a factor that leaves nothing is as wrong as none above 0
+    return max(1, int(length * factor))

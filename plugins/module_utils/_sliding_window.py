@@ -19,6 +19,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._config import (
     InputError,
     Release,
     optional_count,
+    optional_list,
     required_count,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import SPECULATIVE_REQUESTS, Deployment
@@ -257,8 +258,7 @@ def _split(text: Config, row: Windowed, layers: int, what: str) -> tuple[tuple[i
 
 
 def _list(text: Config, key: str) -> list[object]:
-    found = text.get(key)
-    return found if isinstance(found, list) else []
+    return optional_list(text, key) or []
 
 
 def _windowed_heads(text: Config, row: Windowed, heads: tuple[int, int, int], what: str) -> tuple[int, int, int]:

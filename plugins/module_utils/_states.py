@@ -18,8 +18,14 @@ from ansible_collections.inferops.sglang.plugins.module_utils._config import (
     Config,
     InputError,
     Release,
+    head_size,
+    is_int,
     optional_count,
+    optional_list,
+    optional_number,
+    optional_text,
     required_count,
+    shown,
 )
 
 
@@ -173,6 +179,14 @@ def read_states(architecture: str, text: Config, what: str) -> Optional[States]:
         )
     if not layers:
         return None
+    count = required_count(text, "num_hidden_layers", what)
+    beyond = [number for number in (*layers, *kv_layers) if number >= count]
+    if beyond:
+        raise InputError(
+            f"the pool of {what}",
+            f"kinds for {max(beyond) + 1} layers at least, and num_hidden_layers {count}",
+            "give the whole config.json, unaltered: the kinds of its layers decide the pool",
+        )
     counted = optional_count(text, "num_nextn_predict_layers") or 0
     return States(hybrid, tuple(layers), tuple(kv_layers), counted_nextn=counted, **found)
 
@@ -206,7 +220,7 @@ def _gdn_shape(text: Config, what: str) -> dict[str, Any]:
         "groups": required_count(text, "linear_num_key_heads", what),
         "channels": heads * head_dim,
         "kernel": required_count(text, "linear_conv_kernel_dim", what),
-        "dtype": text.get("mamba_ssm_dtype"),
+        "dtype": optional_text(text, "mamba_ssm_dtype"),
     }
 
 
@@ -217,15 +231,15 @@ def _read_gdn(text: Config, what: str) -> dict[str, Any]:
 
 
 def _read_qwen4(text: Config, what: str) -> dict[str, Any]:
-    kinds = text.get("layer_types")
-    if not isinstance(kinds, list):
+    kinds = optional_list(text, "layer_types")
+    if kinds is None:
         return _read_gdn(text, what)
     attention = ("attention", "full_attention", "qwen_sparse_attention", "indexed_attention")
     return {**_split(kinds, ("linear_attention",), attention, what), **_gdn_shape(text, what), "nextn_layers": 1}
 
 
 def _read_gigachat(text: Config, what: str) -> dict[str, Any]:
-    kinds = text.get("layer_types") or []
+    kinds = optional_list(text, "layer_types") or []
     layers = _split(kinds, ("linear_attention",), ("attention", "full_attention"), what)
     return {**layers, **_gdn_shape(text, what)}
 
@@ -234,10 +248,10 @@ _NEMOTRON_LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
 
 
 def _nemotron_kinds(text: Config, what: str) -> list[str]:
-    kinds, pattern = text.get("layers_block_type"), text.get("hybrid_override_pattern")
-    if isinstance(kinds, list) and kinds:
+    kinds, pattern = optional_list(text, "layers_block_type"), optional_text(text, "hybrid_override_pattern")
+    if kinds:
         return [str(kind) for kind in kinds]
-    if isinstance(pattern, str) and pattern:
+    if pattern:
         return [_NEMOTRON_LETTERS.get(letter, letter) for letter in pattern]
     raise InputError(f"the pool of {what}", "neither layers_block_type nor hybrid_override_pattern", "give the whole config.json")
 
@@ -253,15 +267,17 @@ def _read_nemotron(text: Config, what: str) -> dict[str, Any]:
         "groups": required_count(text, "n_groups", what),
         "channels": heads * head_dim,
         "kernel": required_count(text, "conv_kernel", what),
-        "dtype": text.get("mamba_ssm_dtype"),
+        "dtype": optional_text(text, "mamba_ssm_dtype"),
     }
 
 
 def _mamba_shape(text: Config, what: str, channels: int) -> dict[str, Any]:
     heads = required_count(text, "mamba_n_heads", what)
+    if channels < heads:
+        raise InputError(f"the states of {what}", f"mamba_n_heads {heads} for {channels} channels", "give the whole config.json")
     return {
         "heads": heads,
-        "head_dim": optional_count(text, "mamba_d_head") or channels // heads,
+        "head_dim": _mamba_head(text) or channels // heads,
         "state_dim": required_count(text, "mamba_d_state", what),
         "groups": required_count(text, "mamba_n_groups", what),
         "channels": channels,
@@ -269,14 +285,19 @@ def _mamba_shape(text: Config, what: str, channels: int) -> dict[str, Any]:
     }
 
 
+def _mamba_head(text: Config) -> Optional[int]:
+    """mamba_d_head, which may also say that it follows from the others."""
+    return None if text.get("mamba_d_head") == "auto" else optional_count(text, "mamba_d_head")
+
+
 def _read_falcon(text: Config, what: str) -> dict[str, Any]:
     channels = optional_count(text, "mamba_d_ssm") or _expanded(text, what)
     every = list(range(required_count(text, "num_hidden_layers", what)))
-    return {"layers": every, "kv_layers": every, **_mamba_shape(text, what, channels), "dtype": text.get("mamba_ssm_dtype")}
+    return {"layers": every, "kv_layers": every, **_mamba_shape(text, what, channels), "dtype": optional_text(text, "mamba_ssm_dtype")}
 
 
 def _read_granite(text: Config, what: str) -> dict[str, Any]:
-    layers = _split(text.get("layer_types") or [], ("mamba",), ("attention",), what)
+    layers = _split(optional_list(text, "layer_types") or [], ("mamba",), ("attention",), what)
     return {**layers, **_mamba_shape(text, what, _expanded(text, what))}
 
 
@@ -299,9 +320,10 @@ def _kda_shape(heads: int, head_dim: int, kernel: int) -> dict[str, Any]:
 
 def _read_kimi(text: Config, what: str) -> dict[str, Any]:
     linear = text.get("linear_attn_config")
-    if not isinstance(linear, Mapping) or not isinstance(linear.get("kda_layers"), list):
-        raise InputError(f"the pool of {what}", f"linear_attn_config {linear!r}", "give the whole config.json")
-    named = {number - 1 for number in linear["kda_layers"] if isinstance(number, int)}
+    numbers = optional_list(linear, "kda_layers") if isinstance(linear, Mapping) else None
+    if not isinstance(linear, Mapping) or numbers is None:
+        raise InputError(f"the pool of {what}", f"linear_attn_config {shown(linear)}", "give the whole config.json")
+    named = {number - 1 for number in _whole(numbers, "kda_layers")}
     every = range(required_count(text, "num_hidden_layers", what))
     return {
         "layers": [number for number in every if number in named],
@@ -310,15 +332,23 @@ def _read_kimi(text: Config, what: str) -> dict[str, Any]:
     }
 
 
+def _whole(numbers: list[Any], key: str) -> list[int]:
+    odd = [number for number in numbers if not is_int(number)]
+    if odd:
+        raise InputError(f"{key} of a config.json", f"the entry {shown(odd[0])}, which is no whole number", "give the whole config.json")
+    return numbers
+
+
 def _read_glm5(text: Config, what: str) -> dict[str, Any]:
     """KDA as Kimi's, with its layers counted from 0, or three of every four where the configuration names none."""
     linear = text.get("linear_attn_config")
-    if isinstance(linear, Mapping) and isinstance(linear.get("kda_layers"), list):
-        from_one = {**linear, "kda_layers": [number + 1 for number in linear["kda_layers"]]}
+    numbers = optional_list(linear, "kda_layers") if isinstance(linear, Mapping) else None
+    if isinstance(linear, Mapping) and numbers is not None:
+        from_one = {**linear, "kda_layers": [number + 1 for number in _whole(numbers, "kda_layers")]}
         found = _read_kimi({**text, "linear_attn_config": from_one}, what)
         return {**found, "stateful_nextn": optional_count(text, "num_nextn_predict_layers") or 0}
-    kinds, count = text.get("layer_types"), required_count(text, "num_hidden_layers", what)
-    layers = _split(kinds, ("linear_attention",), ("full_attention", "attention"), what) if isinstance(kinds, list) else _every(4, count)
+    kinds, count = optional_list(text, "layer_types"), required_count(text, "num_hidden_layers", what)
+    layers = _split(kinds, ("linear_attention",), ("full_attention", "attention"), what) if kinds is not None else _every(4, count)
     shape = (required_count(text, key, what) for key in ("linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim"))
     return {**layers, **_kda_shape(*shape), "stateful_nextn": optional_count(text, "num_nextn_predict_layers") or 0}
 
@@ -332,7 +362,7 @@ def _bailing_layers(text: Config, what: str) -> dict[str, Any]:
 
 def _bailing_heads(text: Config, what: str) -> tuple[int, int]:
     heads = required_count(text, "num_attention_heads", what)
-    return heads, optional_count(text, "head_dim") or required_count(text, "hidden_size", what) // heads
+    return heads, head_size(text, what)
 
 
 def _read_bailing_kda(text: Config, what: str) -> dict[str, Any]:
@@ -346,7 +376,7 @@ def _read_lightning(text: Config, what: str) -> dict[str, Any]:
 
 
 def _read_sala(text: Config, what: str) -> dict[str, Any]:
-    given = text.get("mixer_types") or []
+    given = optional_list(text, "mixer_types") or []
     count = required_count(text, "num_hidden_layers", what)
     kinds = [given[number % len(given)] for number in range(count)] if given else []
     heads = optional_count(text, "lightning_nkv") or required_count(text, "num_key_value_heads", what)
@@ -358,30 +388,31 @@ def _read_sala(text: Config, what: str) -> dict[str, Any]:
 def _read_jet(text: Config, what: str) -> dict[str, Any]:
     kinds = text.get("efficient_attention_config")
     jet = kinds.get("jet") if isinstance(kinds, Mapping) else None
-    if not isinstance(jet, Mapping) or not isinstance(jet.get("expand_v"), (int, float)):
-        raise InputError(f"the pool of {what}", f"efficient_attention_config {kinds!r}", "give the whole config.json")
+    expansion = optional_number(jet, "expand_v") if isinstance(jet, Mapping) else None
+    if not isinstance(jet, Mapping) or expansion is None:
+        raise InputError(f"the pool of {what}", f"efficient_attention_config {shown(kinds)}", "give the whole config.json")
     heads, state_dim = required_count(jet, "num_heads", what), required_count(jet, "head_dim", what)
-    head_dim = int(state_dim * jet["expand_v"])
+    head_dim = int(state_dim * expansion)
     return {
         # SGLang keeps every token of its windowed layers
-        **_split(text.get("layer_types") or [], ("jet",), ("attn", "swa"), what),
+        **_split(optional_list(text, "layer_types") or [], ("jet",), ("attn", "swa"), what),
         "heads": heads,
         "head_dim": head_dim,
         "state_dim": state_dim,
         "groups": heads,
         "channels": heads * head_dim,
         "kernel": required_count(jet, "conv_size", what),
-        "dtype": text.get("mamba_ssm_dtype"),
+        "dtype": optional_text(text, "mamba_ssm_dtype"),
     }
 
 
 def _read_lfm2(text: Config, what: str) -> dict[str, Any]:
-    layers = _split(text.get("layer_types") or [], ("conv", "short_conv"), ("full_attention",), what)
+    layers = _split(optional_list(text, "layer_types") or [], ("conv", "short_conv"), ("full_attention",), what)
     return {**layers, "channels": required_count(text, "hidden_size", what), "kernel": required_count(text, "conv_L_cache", what)}
 
 
 def _read_zaya(text: Config, what: str) -> dict[str, Any]:
-    kinds = text.get("zaya_layers") or ["a", ""] * (required_count(text, "num_hidden_layers", what) // 2)
+    kinds = optional_list(text, "zaya_layers") or ["a", ""] * (required_count(text, "num_hidden_layers", what) // 2)
     layers = _split(kinds, ("a",), ("a",), what)
     heads = required_count(text, "num_attention_heads", what) + required_count(text, "num_key_value_heads", what)
     return {
