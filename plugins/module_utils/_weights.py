@@ -19,7 +19,7 @@ from math import ceil, prod
 from typing import Any, NamedTuple, Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import Checkpoint, Tensor, Weights
-from ansible_collections.inferops.sglang.plugins.module_utils._config import Config, InputError, Release
+from ansible_collections.inferops.sglang.plugins.module_utils._config import Config, InputError, Release, is_int
 
 GIB = 1 << 30
 _MIB = 1 << 20
@@ -78,7 +78,9 @@ def _tally(checkpoint: Checkpoint, config: Config, layout: Layout, is_draft: boo
         )
     _check(layout)
     places = [_template(tensor.name) for tensor in checkpoint.tensors]
-    tally = _Tally(layout, _facts(config, is_draft, set(places)))
+    facts = _facts(config, is_draft, set(places))
+    _check_model(layout, facts, len({layer for layer, _name in places if layer is not None}))
+    tally = _Tally(layout, facts)
     for tensor, (layer, template) in zip(checkpoint.tensors, places):
         tally.add(tensor, layer, template)
     return tally
@@ -90,6 +92,25 @@ def _check(layout: Layout) -> None:
             raise InputError(f"{name} {getattr(layout, name)}", "a size below 1", "give SGLang's flag of that name")
     if layout.tp_size % layout.ep_size:
         raise InputError(f"ep_size {layout.ep_size}", f"tp_size {layout.tp_size}", "give an ep_size that divides tp_size")
+    dense = layout.moe_dense_tp_size
+    if dense is not None and (dense < 1 or layout.tp_size % dense):
+        raise InputError(f"moe_dense_tp_size {dense}", f"tp_size {layout.tp_size}", "give 1 or another divisor of tp_size, or leave it out")
+
+
+def _check_model(layout: Layout, facts: _Facts, stored: int) -> None:
+    """What SGLang refuses to spread so. ``stored`` is the number of layers in the files: config.json can name any."""
+    layers = min(facts.layers or stored, max(stored, 1))
+    # a draft may have fewer layers than its target has stages, and is given the target's flags
+    most = max(layers, _DRAFT_STAGES) if facts.is_draft else layers
+    if layout.pp_size > most:
+        raise InputError(f"pp_size {layout.pp_size}", f"a model of {layers} layers", "give no more stages than layers")
+    ranks, kv = layout.attention_ranks, facts.kv_heads
+    if facts.heads_stated and (facts.query_heads % ranks or (kv % ranks and ranks % kv)):
+        raise InputError(
+            f"tp_size {layout.tp_size}, which shares one attention between {ranks} ranks",
+            f"{facts.query_heads} attention heads and {kv} KV heads",
+            "give a size that divides the attention heads, and divides the KV heads or is a multiple of them",
+        )
 
 
 # --- which tensor goes where ---------------------------------------------------------------------------------------------
@@ -168,12 +189,21 @@ _LAYERS = frozenset({"layers", "h", "layer", "blocks"})
 _VOCAB_UNIT = 64
 
 
+# layers and experts have numbers of no more digits; what has more is a name
+_DIGITS = 9
+
+
+def _is_number(part: str) -> bool:
+    """int() and isdigit() take the digits of every script, names of tensors have those of ASCII."""
+    return part.isdigit() and part.isascii() and len(part) <= _DIGITS
+
+
 def _template(name: str) -> tuple[Optional[int], str]:
     """The number of a tensor's layer, and its name with every number replaced."""
     parts = name.split(".")
     layer = None
     for position, part in enumerate(parts):
-        if part.isdigit():
+        if _is_number(part):
             if layer is None and position and parts[position - 1] in _LAYERS:
                 layer = int(part)
             parts[position] = "#"
@@ -190,6 +220,7 @@ class _Facts:
     layers: Optional[int]
     query_heads: int
     kv_heads: int
+    heads_stated: bool
     tied: bool
     is_draft: bool
     # a draft that is the next-token layers of its target's checkpoint, with or without embedding and head of its own
@@ -201,12 +232,18 @@ class _Facts:
     embedding_bytes: int
 
 
+# no count of a model comes near, and products of counts stay within a float
+_MOST = 1 << 48
+# stages of the largest pipelines, and far more
+_DRAFT_STAGES = 1024
+
 _TEXT_KEYS = ("text_config", "llm_config", "language_config")
 
 
 def _facts(config: Config, is_draft: bool, names: set[tuple[Optional[int], str]]) -> _Facts:
     text = _text(config)
-    heads = _count(text, "num_attention_heads", "n_head") or 1
+    stated = _count(text, "num_attention_heads", "n_head")
+    heads = stated or 1
     layers = _count(text, "num_hidden_layers", "n_layer")
     next_token = {name for layer, name in names if _is_next_token(layer, name, layers)}
     has_embedding = any(_EMBEDDING.search(name) for _layer, name in names)
@@ -215,6 +252,7 @@ def _facts(config: Config, is_draft: bool, names: set[tuple[Optional[int], str]]
         layers=layers,
         query_heads=heads,
         kv_heads=_count(text, "num_key_value_heads") or heads,
+        heads_stated=stated is not None,
         tied=has_embedding and _tied(config, text, any(_HEAD.search(name) for _layer, name in names)),
         is_draft=is_draft,
         next_token_only=is_draft and bool(next_token),
@@ -235,8 +273,11 @@ def _tied(config: Config, text: Config, has_head: bool) -> bool:
 
 
 def _count(config: Config, *keys: str) -> Optional[int]:
-    values = (config.get(key) for key in keys)
-    return next((value for value in values if isinstance(value, int) and not isinstance(value, bool) and value > 0), None)
+    values = ((key, config.get(key)) for key in keys)
+    key, found = next(((key, value) for key, value in values if is_int(value) and value > 0), ("", None))
+    if found is not None and found >= _MOST:
+        raise InputError(f"{key} of the model", f"a number of {found.bit_length()} bits", "give the config.json of a complete checkpoint")
+    return found
 
 
 def _quantisation(config: Config) -> Mapping[str, Any]:
@@ -277,8 +318,16 @@ def _rope_bytes(text: Config, heads: int) -> int:
     original = _count(scaling, "original_max_position_embeddings")
     factor = scaling.get("factor")
     if original and "yarn" in str(scaling.get("rope_type", scaling.get("type"))) and isinstance(factor, (int, float)):
+        # NaN is within no bounds
+        if not 0 < factor < _MOST:
+            raise InputError("the factor of the model's rope_scaling", _number(factor), "give the config.json of a complete checkpoint")
         rows = int(original * factor)
     return rows * width * 4
+
+
+def _number(value: float) -> str:
+    """A number for a message; an integer can have more digits than Python prints."""
+    return str(value) if isinstance(value, float) or abs(value) < _MOST else f"a number of {value.bit_length()} bits"
 
 
 def _draft_embedding(config: Config, text: Config) -> int:
@@ -541,7 +590,7 @@ def _is_vector(tensor: Tensor, rule: _Rule) -> bool:
 
 def _numbered(name: str) -> bool:
     """Does every expert have tensors of its own?"""
-    return name.partition(".experts.")[2].partition(".")[0].isdigit()
+    return _is_number(name.partition(".experts.")[2].partition(".")[0])
 
 
 def padded_vocabulary(rows: int, ranks: int) -> int:

@@ -24,11 +24,11 @@ options:
     type: path
     required: true
   tp_size:
-    description: SGLang's C(--tp-size).
+    description: SGLang's C(--tp-size). The ranks of one attention have to divide the attention heads.
     type: int
     default: 1
   pp_size:
-    description: SGLang's C(--pp-size).
+    description: SGLang's C(--pp-size), no more than the model has layers.
     type: int
     default: 1
   dp_size:
@@ -48,7 +48,7 @@ options:
     type: bool
     default: false
   moe_dense_tp_size:
-    description: SGLang's C(--moe-dense-tp-size); by default the dense layers are shared by all ranks.
+    description: SGLang's C(--moe-dense-tp-size), which has to divide O(tp_size); by default the dense layers are shared by all ranks.
     type: int
   draft:
     description:
@@ -98,11 +98,13 @@ checkpoint:
       description: Is every byte there that the index and the headers promise?
       type: bool
     problems:
-      description: What is missing, cut or unfinished.
+      description:
+        - What is missing, cut, unfinished, in two files, or not what a loader of safetensors reads.
+        - The first 20, then how many more there are.
       type: list
       elements: str
     files:
-      description: The files that SGLang loads; with those that are missing.
+      description: The files that SGLang loads; with those that are missing, of many the first 20.
       type: list
       elements: str
     tensors:
