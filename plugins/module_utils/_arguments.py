@@ -25,6 +25,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._eras import read_
 from ansible_collections.inferops.sglang.plugins.module_utils._memory import LOG_ERROR_GIB, Sources
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import Geometry, InputError, read_geometry
 from ansible_collections.inferops.sglang.plugins.module_utils._plan import Request
+from ansible_collections.inferops.sglang.plugins.module_utils._plan_request import check_gib, check_version
 from ansible_collections.inferops.sglang.plugins.module_utils._weights import Layout, rank_weights
 
 PLAN_OPTIONS: dict[str, dict[str, Any]] = {
@@ -92,6 +93,7 @@ ALTERNATIVE_OPTIONS = [("model", "model_config"), ("draft_model", "draft_model_c
 
 def request_of(params: dict[str, Any]) -> Request:
     """Arguments, every option of PLAN_OPTIONS present, as a request; raises InputError."""
+    check_version(params["sglang_version"])
     target = _geometry(params["model"], params["model_config"], "the model")
     algorithm = normalise_algorithm(params["speculative_algorithm"])
     draft = _draft(params, target, algorithm)
@@ -186,6 +188,7 @@ def _weights(
     if given is not None:
         if not 0 < given < math.inf:
             raise InputError("weights_gib and draft_weights_gib", f"{given:g}", "give a number greater than 0, or leave it out")
+        check_gib("weights_gib and draft_weights_gib", given)
         return Weights(given, LOG_ERROR_GIB)
     if path is None:
         return None

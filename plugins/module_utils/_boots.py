@@ -9,7 +9,6 @@ differ: what a start does not tell is unknown here and never counts for or again
 
 from __future__ import annotations
 
-import math
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,6 +52,17 @@ _UNMODELLED: dict[str, tuple[Any, ...]] = {
     "swa_prefix_tails": (None,),
 }
 
+# More free memory than any rank has, on a card or in a host: such a figure is in another unit.
+MOST_GIB = 16384
+# The log gives memory with two decimals: a card with less than one of them is none.
+_LEAST_GIB = 0.01
+# More than any count of tokens, requests or ranks.
+MOST_COUNT = 10**12
+# Shares of one pool to another that still leave both.
+LEAST_RATIO, MOST_RATIO = 0.001, 1000.0
+# Longer than any version that a package has.
+MOST_VERSION_TEXT = 200
+
 # From this release on the summary of a start counts what requests can fill, before the rows of one rank.
 _LOGICAL_SUMMARY = (0, 5, 21)
 
@@ -74,7 +84,10 @@ class Boot:
     minimum_fraction: Optional[float]
     was_ready: bool
     context_length: Optional[int]
-    max_running_requests: Optional[int]
+    # as the log gives it, of one worker
+    running_each: Optional[int]
+    # as the flag gives it, for all workers together
+    running_flag: Optional[int]
     chunked_prefill_size: Optional[int]
     max_total_tokens: Optional[int]
     draft_kv: Optional[tuple[float, float]]
@@ -91,9 +104,14 @@ class Boot:
         if self.fraction is None or not self.tokens:
             return None
         page = self.facts.get("page_size") or 1
-        if self.max_total_tokens is not None and self.tokens > self.max_total_tokens - page:
+        rows = self.facts.get("dcp_size") or 1
+        if self.max_total_tokens is not None and self.tokens > (self.max_total_tokens - page) * rows:
             return None
         return Anchor(self, self.fraction, self.tokens)
+
+    def running(self, workers: int) -> Optional[int]:
+        """What max_running_requests would have given its number of requests, were it divided over so many workers."""
+        return self.running_each * workers if self.running_each else self.running_flag
 
 
 @dataclass(frozen=True)
@@ -139,8 +157,10 @@ def path_fact(path: Optional[str]) -> Optional[str]:
 
 def version_fact(text: Any) -> Any:
     """What makes two builds size alike; None for a text that is no version."""
+    if not text or len(str(text)) > MOST_VERSION_TEXT:
+        return None
     try:
-        return parse_version(text).identity if text else None
+        return parse_version(text).identity
     except InputError:
         return None
 
@@ -178,7 +198,7 @@ def _read(entry: Mapping[str, Any], auto_kv_bytes: Optional[float]) -> Boot:
         facts=_facts(entry, args, ranks, auto_kv_bytes),
         fraction=_share(args.get("mem_fraction_static")),
         tokens=_tokens(entry, ranks, _count(args.get("dcp_size")) or 1),
-        before_gib=_lowest(ranks, "avail_before_weights_gib") or None,
+        before_gib=_lowest(ranks, "avail_before_weights_gib", _LEAST_GIB),
         at_sizing_gib=_lowest(ranks, "avail_after_weights_gib"),
         free_gib=_free(entry, ranks),
         graphs_gib=_graphs(ranks),
@@ -188,7 +208,8 @@ def _read(entry: Mapping[str, Any], auto_kv_bytes: Optional[float]) -> Boot:
         minimum_fraction=_share(failure.get("minimum_fraction")),
         was_ready=entry.get("ready") is True or entry.get("was_ready") is True,
         context_length=_count(entry.get("context_len")) or _count(args.get("context_length")),
-        max_running_requests=_count(entry.get("max_running_requests")) or _count(args.get("max_running_requests")),
+        running_each=_count(entry.get("max_running_requests")),
+        running_flag=_count(args.get("max_running_requests")),
         chunked_prefill_size=_count(args.get("chunked_prefill_size")),
         max_total_tokens=_count(args.get("max_total_tokens")),
         draft_kv=_draft_kv(ranks),
@@ -236,7 +257,7 @@ def _tokens(entry: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]], dcp_si
 
 def _free(entry: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> Optional[float]:
     """What was left when the start had done all it did: the smallest figure decides."""
-    known = [value for value in (_number(entry.get(key)) for key in ("available_gpu_mem_gib", "min_avail_gib")) if value is not None]
+    known = [value for value in (_gib(entry.get(key)) for key in ("available_gpu_mem_gib", "min_avail_gib")) if value is not None]
     if known:
         return min(known)
     after_capture = _lowest(ranks, "avail_after_capture_gib")
@@ -245,7 +266,7 @@ def _free(entry: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> Optio
 
 def _graphs(ranks: Sequence[Mapping[str, Any]]) -> Optional[float]:
     """What graph capture took on the rank where it took most, where a start shows the memory before and after it."""
-    pairs = [(_number(rank.get("avail_after_pool_gib")), _number(rank.get("avail_after_capture_gib"))) for rank in ranks]
+    pairs = [(_gib(rank.get("avail_after_pool_gib")), _gib(rank.get("avail_after_capture_gib"))) for rank in ranks]
     taken = [before - after for before, after in pairs if before is not None and after is not None and before >= after]
     return max(taken) if taken else None
 
@@ -259,7 +280,7 @@ def _state_flags(args: Mapping[str, Any]) -> dict[str, Any]:
     flags: dict[str, Any] = {key: args[key] for key in switches if isinstance(args.get(key), bool)}
     flags.update({key: _count(args[key]) for key in ("max_mamba_cache_size", "max_running_requests") if key in args})
     ratio = _number(args.get("mamba_full_memory_ratio"))
-    if ratio is not None and ratio > 0:
+    if ratio is not None and LEAST_RATIO <= ratio <= MOST_RATIO:
         flags["mamba_full_memory_ratio"] = ratio
     if "mamba_ssm_dtype" in args:
         flags["mamba_ssm_dtype"] = _string(args["mamba_ssm_dtype"])
@@ -270,7 +291,7 @@ def _state_flags(args: Mapping[str, Any]) -> dict[str, Any]:
 def _draft_kv(ranks: Sequence[Mapping[str, Any]]) -> Optional[tuple[float, float]]:
     for rank in ranks:
         draft = _mapping(rank.get("draft"))
-        k, v = _number(draft.get("k_gib")), _number(draft.get("v_gib"))
+        k, v = _gib(draft.get("k_gib")), _gib(draft.get("v_gib"))
         if k is not None and v is not None:
             return k, v
     return None
@@ -283,8 +304,8 @@ def _typed_pool(ranks: Sequence[Mapping[str, Any]]) -> Optional[bool]:
     return any(_string(line["dtype"]) for line in printed) if printed else None
 
 
-def _lowest(ranks: Sequence[Mapping[str, Any]], key: str) -> Optional[float]:
-    values = [value for value in (_number(rank.get(key)) for rank in ranks) if value is not None]
+def _lowest(ranks: Sequence[Mapping[str, Any]], key: str, least: float = 0.0) -> Optional[float]:
+    values = [value for value in (_gib(rank.get(key), least) for rank in ranks) if value is not None]
     return min(values) if values else None
 
 
@@ -297,14 +318,20 @@ def _string(value: Any) -> Optional[str]:
 
 
 def _number(value: Any) -> Optional[float]:
-    """A finite number, also as text (inventories pass figures as text); None for anything else."""
+    """A number of a size that a log may hold, also as text (inventories pass figures as text); None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
         number = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
-    return number if math.isfinite(number) else None
+    return number if abs(number) <= MOST_COUNT else None
+
+
+def _gib(value: Any, least: float = 0.0) -> Optional[float]:
+    """Memory that a rank may have; None for anything else."""
+    number = _number(value)
+    return number if number is not None and least <= number <= MOST_GIB else None
 
 
 def _share(value: Any) -> Optional[float]:

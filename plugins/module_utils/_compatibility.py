@@ -39,11 +39,14 @@ def _check_ranks(target: Geometry, deployment: Deployment) -> None:
     for name in ("tp_size", "pp_size", "dp_size", "ep_size", "dcp_size", "page_size"):
         if getattr(deployment, name) < 1:
             raise InputError(name, str(getattr(deployment, name)), "give a whole number from 1 up")
+    # no rank at all where dp_size is above tp_size, which is refused first
     ranks = deployment.attention_ranks
     tests = (
         (deployment.dp_attention and deployment.tp_size % deployment.dp_size, "dp_size with enable_dp_attention", "tp_size"),
         (deployment.tp_size % deployment.ep_size, f"ep_size {deployment.ep_size}", "tp_size"),
         (deployment.tp_size % deployment.dcp_size, f"dcp_size {deployment.dcp_size}", "tp_size"),
+        # each rank of attention is one of dcp_size that share its tokens
+        (ranks % deployment.dcp_size, f"dcp_size {deployment.dcp_size}", f"the {ranks} ranks that share the attention"),
     )
     for bad, name, whole in tests:
         if bad:

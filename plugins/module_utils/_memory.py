@@ -77,6 +77,8 @@ class Memory:
     # half-width of a predicted pool: tokens at the anchor, and more for each token away from it
     error_tokens: float
     error_slope: float = 0.0
+    # draft weights that load after the pool, as far as they are known
+    uncharged_gib: float = 0.0
     anchor: Optional[Anchor] = None
     earlier: Optional[Anchor] = None
     starts: tuple[Boot, ...] = ()
@@ -206,8 +208,9 @@ def _from_anchors(case: _Case, anchors: Sequence[Anchor]) -> Memory:
         free_base_gib=_free_base(case, case.pool_of(era, boot), newest, at_sizing),
         basis="observed",
         reasons=(_line_text(line, before), *era_notes, *_left_text(newest.boot)),
-        error_tokens=pool.page + pool.unsteady_tokens,
+        error_tokens=pool.page * pool.rows + pool.unsteady_tokens,
         error_slope=before.error,
+        uncharged_gib=_uncharged_if_known(case, pool),
         anchor=newest,
         earlier=line.other,
     )
@@ -228,7 +231,7 @@ def _line(case: _Case, anchors: Sequence[Anchor]) -> _Line:
 def _noise(case: _Case, pool: Pool, line: _Line) -> float:
     """Share of the slope that log rounding and moving memory may account for."""
     moved = (2 * LOG_ERROR_GIB + case.sources.free_jitter_gib) * GIB / pool.effective_cell
-    return (moved + 2 * (pool.page + pool.unsteady_tokens)) / line.delta_tokens
+    return (moved + 2 * (pool.page * pool.rows + pool.unsteady_tokens)) / line.delta_tokens
 
 
 @dataclass(frozen=True)
@@ -251,7 +254,7 @@ def _before(case: _Case, pool: Pool, line: _Line) -> _Before:
         agrees = abs(fitted / logged.gib - 1) <= RULE_TOLERANCE
         if agrees or _noise(case, pool, line) > RULE_TOLERANCE:
             return logged
-    return _Before(fitted, 2 * pool.page / line.delta_tokens, "fitted")
+    return _Before(fitted, 2 * pool.page * pool.rows / line.delta_tokens, "fitted")
 
 
 def _before_of_one(case: _Case, pool: Pool, newest: Anchor) -> _Before:
@@ -317,7 +320,7 @@ def _pool_fits(case: _Case, pool: Pool, start: Anchor) -> Optional[bool]:
     if before is None or at_sizing is None:
         return None
     allowed = RULE_TOLERANCE * start.tokens
-    moved = (2 * LOG_ERROR_GIB + case.sources.free_jitter_gib) * GIB / pool.effective_cell + pool.page + pool.unsteady_tokens
+    moved = (2 * LOG_ERROR_GIB + case.sources.free_jitter_gib) * GIB / pool.effective_cell + pool.page * pool.rows + pool.unsteady_tokens
     if moved > allowed:
         return None
     return abs(pool_tokens(pool, before, at_sizing, start.fraction) - start.tokens) <= allowed
@@ -349,7 +352,9 @@ def _free_base(case: _Case, pool: Pool, anchor: Anchor, at_sizing: float) -> flo
     boot = anchor.boot
     if boot.free_gib is None:
         return at_sizing - _uncharged_gib(case, pool)
-    ran = replace(case.deployment, max_running_requests=boot.max_running_requests or case.deployment.max_running_requests)
+    # the first releases hand the whole flag to every worker
+    running = boot.running(1 if pool.era.request_rule == "user" else case.deployment.dp_size)
+    ran = replace(case.deployment, max_running_requests=running or case.deployment.max_running_requests)
     context = boot.context_length or case.context_length
     table = request_table_gib(pool, ran, context, anchor.tokens, boot.mamba_slots)
     states = state_gib(pool, ran, context, anchor.tokens, boot.mamba_slots)
@@ -362,6 +367,14 @@ def _uncharged_gib(case: _Case, pool: Pool) -> float:
         return 0.0
     weights = case.sources.draft_weights()
     return weights.gib if weights else 0.0
+
+
+def _uncharged_if_known(case: _Case, pool: Pool) -> float:
+    """The same where a start has told all that the plan needs, so that a draft which cannot be read is no reason to refuse."""
+    try:
+        return _uncharged_gib(case, pool)
+    except InputError:
+        return 0.0
 
 
 def _graphs_gib(starts: Sequence[Boot]) -> float:
@@ -391,18 +404,20 @@ def _measured(boot: Boot) -> Optional[_Measured]:
 
 def _from_measurement(case: _Case, measured: _Measured, starts: Sequence[Boot]) -> Memory:
     pool = case.pool(case.era)
+    uncharged = _uncharged_gib(case, pool)
     boot, before, at_sizing = measured.boot, measured.before_gib, measured.at_sizing_gib
     end = f"ended with {boot.failure}" if boot.failure else "shows its memory but no pool that a fraction gave"
     return Memory(
         pool=pool,
         before_gib=before,
         at_sizing_gib=at_sizing,
-        free_base_gib=at_sizing - _uncharged_gib(case, pool) - _graphs_gib(starts),
+        free_base_gib=at_sizing - uncharged - _graphs_gib(starts),
         basis="observed",
         reasons=(
             f"From an observed start that {end}: {before:.2f} GiB free before the weights, {at_sizing:.2f} GiB when the pool is sized.",
         ),
         error_tokens=3 * LOG_ERROR_GIB * GIB / pool.effective_cell + pool.unsteady_tokens,
+        uncharged_gib=uncharged,
     )
 
 
@@ -429,7 +444,8 @@ def _from_estimate(case: _Case, starts: Sequence[Boot]) -> Memory:
         free_base_gib=at_sizing.gib - draft - _graphs_gib(starts),
         basis="estimated",
         reasons=(text, *at_sizing.notes, *_estimate_notes(case, pool, draft)),
-        error_tokens=at_sizing.error_gib * GIB / pool.effective_cell + pool.page + pool.unsteady_tokens,
+        error_tokens=at_sizing.error_gib * GIB / pool.effective_cell + pool.page * pool.rows + pool.unsteady_tokens,
+        uncharged_gib=draft,
     )
 
 

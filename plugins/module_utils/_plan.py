@@ -28,7 +28,14 @@ from ansible_collections.inferops.sglang.plugins.module_utils._plan_notes import
     states_gib_of,
     window_notes,
 )
-from ansible_collections.inferops.sglang.plugins.module_utils._plan_request import Request, check, context_of, required_of
+from ansible_collections.inferops.sglang.plugins.module_utils._plan_request import (
+    Request,
+    check,
+    check_deployment,
+    check_version,
+    context_of,
+    required_of,
+)
 from ansible_collections.inferops.sglang.plugins.module_utils._plan_solution import answer, situation_of
 from ansible_collections.inferops.sglang.plugins.module_utils._sizing import (
     GIB,
@@ -129,6 +136,8 @@ def make_plan(request: Request) -> Plan:
 
 def bytes_per_token(request: Request) -> dict[str, Union[int, float]]:
     """Bytes for one token and rank: ``target`` and ``draft`` as stored, ``charged`` to the budget; needs no memory figures."""
+    check_version(request.version)
+    check_deployment(request.deployment)
     era, _notes = era_of(parse_version(request.version))
     return _plain_bytes(build_pool(era, request.target, request.draft, request.deployment))
 

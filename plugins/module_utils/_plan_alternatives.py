@@ -56,8 +56,13 @@ def alternatives_of(
             _fewer_states(request, memory, situation, required),
             _more_ranks(request, memory, situation, required),
         ]
-    found.append(_longest_context(request, situation, required))
-    return [other for other in found if other is not None]
+    found.append(_longest_context(request, memory, situation, required))
+    return [other for other in found if other is not None and _helps(other, solution)]
+
+
+def _helps(other: Alternative, solution: Solution) -> bool:
+    """Would it start, or does it at least leave more than the plan itself?"""
+    return other.verdict != "impossible" or other.headroom_gib > round(solution.headroom, 2)
 
 
 def _variant(change: str, situation: Situation, required: int) -> Alternative:
@@ -118,7 +123,9 @@ def _fewer_running(request: Request, memory: Memory, situation: Situation, requi
     fewer = replace(deployment, max_running_requests=FEW_REQUESTS)
     counted = "its table" if situation.pool.states is None else "its table and states"
     change = f"max_running_requests={FEW_REQUESTS} (counts {counted} only; CUDA graphs shrink too)"
-    pool = _other_pool(request, memory.pool.era, fewer) or situation.pool
+    pool = _other_pool(request, memory.pool.era, fewer)
+    if pool is None:
+        return None
     return _variant(change, replace(situation, pool=pool, deployment=fewer), required)
 
 
@@ -134,34 +141,53 @@ def _more_ranks(request: Request, memory: Memory, situation: Situation, required
         pool=pool,
         deployment=deployment,
         at_sizing_gib=situation.at_sizing_gib + freed,
-        free_base_gib=situation.free_base_gib + freed,
+        free_base_gib=situation.free_base_gib + freed + memory.uncharged_gib / 2,
         seen_too_low=None,
         seen_too_high=None,
     )
     return _variant(f"tp_size={deployment.tp_size} (needs twice the cards)", more, required)
 
 
-def _longest_context(request: Request, situation: Situation, required: int) -> Optional[Alternative]:
-    """The longest context (or pool) that leaves the wanted headroom."""
+# The table of requests grows with the context, and attention_backend aiter takes its share only from a length on: a first
+# guess may be too long, and settles in a few steps or not at all.
+_GUESSES = 8
+
+
+def _longest_context(request: Request, memory: Memory, situation: Situation, required: int) -> Optional[Alternative]:
+    """The longest context (or pool) that leaves the wanted headroom; None where it is the plan's own, or none fits."""
     most = _most_tokens(situation)
     if request.context_length is None or request.pool_target is not None:
-        return _variant(f"pool_target={most}", situation, most) if most > 0 and most != required else None
+        pool = _variant(f"pool_target={most}", situation, most) if most > 0 and most != required else None
+        return pool if pool is not None and pool.verdict == "fits" else None
+    context = _context_for(request, situation, most)
+    for _guess in range(_GUESSES):
+        if context <= 0:
+            return None
+        other = _at_context(request, memory, situation, context)
+        if other is None:
+            return None
+        reached = _context_for(request, other, _most_tokens(other))
+        if reached >= context:
+            found = _variant(f"context_length={context}", other, needed_tokens(context, request.concurrent_requests, other.pool))
+            if found.verdict == "fits":
+                return found if context != request.context_length else None
+        context = min(reached, context - other.pool.page * other.pool.rows)
+    return None
+
+
+def _at_context(request: Request, memory: Memory, situation: Situation, context: int) -> Optional[Situation]:
+    deployment = situation.deployment
+    if deployment.context_length is not None:
+        deployment = replace(deployment, context_length=context)
+    pool = _other_pool(request, memory.pool.era, deployment)
+    return None if pool is None else replace(situation, pool=pool, deployment=deployment, context_length=context, obstacles=())
+
+
+def _context_for(request: Request, situation: Situation, tokens: int) -> int:
+    """The longest context, in whole pages, of which a pool holds the requests that are asked for."""
     page = situation.pool.page * situation.pool.rows
-    longest = request.target.max_position or most
-
-    def context_for(tokens: int) -> int:
-        each = min(int(tokens / request.concurrent_requests), situation.pool.request_tokens(tokens))
-        return min(each // page * page, longest)
-
-    first = context_for(most)
-    if first <= 0:
-        return None
-    # the request table grows with the context, so the first guess may be a little too long
-    context = min(first, context_for(_most_tokens(replace(situation, context_length=first))))
-    if context <= 0 or context == request.context_length:
-        return None
-    other = replace(situation, context_length=context, obstacles=())
-    return _variant(f"context_length={context}", other, needed_tokens(context, request.concurrent_requests, situation.pool))
+    each = min(int(tokens / request.concurrent_requests), situation.pool.request_tokens(tokens))
+    return min(each // page * page, request.target.max_position or tokens)
 
 
 def _most_tokens(situation: Situation) -> int:

@@ -14,6 +14,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._deployment import
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import Version, dotted
 from ansible_collections.inferops.sglang.plugins.module_utils._memory import Memory
+from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import InputError
 from ansible_collections.inferops.sglang.plugins.module_utils._plan_request import Request
 from ansible_collections.inferops.sglang.plugins.module_utils._plan_solution import Situation, Solution
 from ansible_collections.inferops.sglang.plugins.module_utils._requests import (
@@ -74,13 +75,19 @@ def running_at(
 
 
 def advised_running(request: Request, version: Version, memory: Memory, situation: Situation, solution: Solution) -> Optional[Running]:
-    """The number of requests that the pool holds at the full context, as far as SGLang lets so many run."""
+    """The number of requests that the pool holds at the full context, as far as SGLang lets so many run.
+
+    None where there is no pool, and where no pool can be made with that number.
+    """
     deployment = request.deployment
     requests = recommended_requests(solution.tokens, situation.context_length, request.concurrent_requests, deployment.dp_size)
     if requests is None:
         return None
     advised = replace(deployment, max_running_requests=requests)
-    running = running_at(request, version, memory, situation, solution, advised)
+    try:
+        running = running_at(request, version, memory, situation, solution, advised)
+    except InputError:
+        return None
     return replace(running, flag=running.requests * deployment.dp_size)
 
 
@@ -196,7 +203,7 @@ def pool_notes(request: Request, memory: Memory, required: Optional[int]) -> lis
         )
     notes += _draft_note(request, memory.pool, anchor)
     if memory.earlier is not None:
-        notes += _difference_note(memory, memory.earlier, anchor)
+        notes += _difference_note(request, memory, memory.earlier, anchor)
     return notes
 
 
@@ -245,7 +252,7 @@ def _draft_note(request: Request, pool: Pool, anchor: Anchor) -> list[str]:
     ]
 
 
-def _difference_note(memory: Memory, earlier: Anchor, newest: Anchor) -> list[str]:
+def _difference_note(request: Request, memory: Memory, earlier: Anchor, newest: Anchor) -> list[str]:
     """Where the memory of a higher fraction came from, when both starts tell what they left free."""
     if earlier.boot.free_gib is None or newest.boot.free_gib is None:
         return []
@@ -261,6 +268,7 @@ def _difference_note(memory: Memory, earlier: Anchor, newest: Anchor) -> list[st
     elsewhere = grew - fell
     if elsewhere < 0.1:
         return [f"{text}."]
-    runs = (earlier.boot.max_running_requests, newest.boot.max_running_requests)
+    workers = request.deployment.dp_size
+    runs = (earlier.boot.running(workers), newest.boot.running(workers))
     cause = f" (max_running_requests {runs[0]} then {runs[1]}: smaller CUDA graphs)" if None not in runs and runs[0] != runs[1] else ""
     return [f"{text}, and {elsewhere:.1f} GiB less went to other things{cause}."]

@@ -9,6 +9,13 @@ import math
 from dataclasses import dataclass
 from typing import Optional
 
+from ansible_collections.inferops.sglang.plugins.module_utils._boots import (
+    LEAST_RATIO,
+    MOST_COUNT,
+    MOST_GIB,
+    MOST_RATIO,
+    MOST_VERSION_TEXT,
+)
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import (
     Deployment,
 )
@@ -20,8 +27,10 @@ from ansible_collections.inferops.sglang.plugins.module_utils._sizing import (
     round_up,
 )
 
-# More free memory than any rank has, on a card or in a host: such a figure is in another unit.
-MOST_GIB = 16384
+# More than any draft has steps, branches or tokens.
+_MOST_DRAFTED = 10**6
+# More than any batch of a CUDA graph.
+_MOST_BATCH = 10**6
 
 
 @dataclass(frozen=True)
@@ -42,38 +51,77 @@ class Request:
 
 
 def check(request: Request) -> None:
+    """Raises InputError for figures that no plan can be made with."""
     if request.context_length is None and request.pool_target is None and request.mem_fraction_static is None:
         raise InputError("a plan", "none of context_length, pool_target, mem_fraction_static", "give one of them")
-    deployment = request.deployment
-    counts = {
-        "context_length": request.context_length,
-        "pool_target": request.pool_target,
-        "concurrent_requests": request.concurrent_requests,
-        "gpu_free_gib": request.sources.gpu_free_gib,
-        "max_running_requests": deployment.max_running_requests,
-        "max_total_tokens": deployment.max_total_tokens,
-        "speculative_num_draft_tokens": deployment.num_draft_tokens,
-        "swa_full_tokens_ratio": deployment.swa_full_tokens_ratio,
-        "mamba_full_memory_ratio": deployment.mamba_full_memory_ratio,
-        "max_mamba_cache_size": deployment.max_mamba_cache_size,
-    }
-    for name, value in counts.items():
-        if value is not None and not 0 < value < math.inf:
-            raise InputError(name, f"{value:g}", "give a number greater than 0")
-    from_zero = {
-        "min_headroom_gib": request.min_headroom_gib,
-        "free_jitter_gib": request.sources.free_jitter_gib,
-        "free_at_sizing_gib": request.sources.free_at_sizing_gib,
-    }
-    for name, value in from_zero.items():
-        if value is not None and not 0 <= value < math.inf:
-            raise InputError(name, f"{value:g}", "give a number from 0 up")
-    free = request.sources.gpu_free_gib
-    if free is not None and free > MOST_GIB:
-        raise InputError("gpu_free_gib", f"{free:g}", f"no rank has more than {MOST_GIB:,} GiB: is that MiB? Give GiB (2^30 bytes)")
+    check_version(request.version)
+    check_deployment(request.deployment)
+    sources = request.sources
+    for name, count in (
+        ("context_length", request.context_length),
+        ("pool_target", request.pool_target),
+        ("concurrent_requests", request.concurrent_requests),
+    ):
+        _check_above_zero(name, count, MOST_COUNT)
+    _check_above_zero("gpu_free_gib", sources.gpu_free_gib, math.inf)
+    for name, gib in (
+        ("min_headroom_gib", request.min_headroom_gib),
+        ("free_jitter_gib", sources.free_jitter_gib),
+        ("free_at_sizing_gib", sources.free_at_sizing_gib),
+    ):
+        if gib is not None and not 0 <= gib < math.inf:
+            raise InputError(name, f"{gib:g}", "give a number from 0 up")
+        check_gib(name, gib)
+    check_gib("gpu_free_gib", sources.gpu_free_gib)
     fraction = request.mem_fraction_static
     if fraction is not None and not 0 < fraction < 1:
         raise InputError("mem_fraction_static", f"{fraction:g}", "give a share of the memory between 0 and 1, such as 0.92")
+
+
+def check_version(text: str) -> None:
+    """Raises InputError for a text too long to be a version, before its digits are read."""
+    if len(str(text)) > MOST_VERSION_TEXT:
+        found = f"{len(str(text)):,} characters, {str(text)[:20]!r} and so on"
+        raise InputError("the sizing rules of an SGLang version", found, "give the version as the package names it, such as 0.5.12.post1")
+
+
+def check_deployment(deployment: Deployment) -> None:
+    """Raises InputError for flags that no server takes; they need no memory figures."""
+    for name, value, most in (
+        ("max_running_requests", deployment.max_running_requests, MOST_COUNT),
+        ("max_total_tokens", deployment.max_total_tokens, MOST_COUNT),
+        ("max_mamba_cache_size", deployment.max_mamba_cache_size, MOST_COUNT),
+        ("speculative_num_steps", deployment.num_steps, _MOST_DRAFTED),
+        ("speculative_eagle_topk", deployment.topk, _MOST_DRAFTED),
+        ("speculative_num_draft_tokens", deployment.num_draft_tokens, _MOST_DRAFTED),
+        ("cuda_graph_max_bs", deployment.cuda_graph_max_bs, _MOST_BATCH),
+    ):
+        _check_above_zero(name, value, most)
+    for name, ratio in (
+        ("swa_full_tokens_ratio", deployment.swa_full_tokens_ratio),
+        ("mamba_full_memory_ratio", deployment.mamba_full_memory_ratio),
+    ):
+        _check_above_zero(name, ratio, math.inf)
+        if not LEAST_RATIO <= ratio <= MOST_RATIO:
+            raise InputError(name, f"{ratio:g}", f"give a ratio from {LEAST_RATIO:g} to {MOST_RATIO:g}")
+    capability = deployment.compute_capability
+    if capability is not None and not 1 <= capability <= 100:
+        raise InputError("compute_capability", f"{capability:g}", "give that of the cards, such as 9.0")
+
+
+def check_gib(name: str, gib: Optional[float]) -> None:
+    """Raises InputError for more memory than there is."""
+    if gib is not None and gib > MOST_GIB:
+        raise InputError(name, f"{gib:g}", f"no rank has more than {MOST_GIB:,} GiB: is that MiB? Give GiB (2^30 bytes)")
+
+
+def _check_above_zero(name: str, value: Optional[float], most: float) -> None:
+    # a whole number too long for a float is not printed either
+    if value is None or (0 < value <= most and value < math.inf):
+        return
+    if most < value < math.inf:
+        raise InputError(name, f"more than {most:,}", f"give a number of at most {most:,}")
+    raise InputError(name, "a number far below 0" if -math.inf < value < -MOST_COUNT else f"{value:g}", "give a number greater than 0")
 
 
 def context_of(request: Request) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._boots import Boot
@@ -25,7 +25,6 @@ from ansible_collections.inferops.sglang.plugins.module_utils._sizing import (
     Pool,
     fraction_for,
     largest_fraction,
-    lowest_fraction,
     mamba_slots,
     pool_tokens,
     request_table_gib,
@@ -53,13 +52,18 @@ class Situation:
     at_once: int = 1
     # a start has shown what its graphs take, so they are no part of the headroom
     graphs_seen: bool = False
-    # tokens on top of what is required, and why
-    margin: int = 0
-    margin_reason: str = ""
+    # what free memory moves by between two readings
+    jitter_gib: float = 0.0
     # fractions that a start has shown to be too low or too high
     seen_too_low: Optional[float] = None
     seen_too_high: Optional[float] = None
     obstacles: tuple[str, ...] = ()
+
+    @property
+    def margin(self) -> int:
+        """Tokens on top of what is required."""
+        pool = self.pool
+        return math.ceil(self.jitter_gib * GIB / pool.effective_cell + pool.unsteady_tokens) if self.jitter_gib else 0
 
     def tokens(self, fraction: float) -> int:
         return pool_tokens(self.pool, self.before_gib, self.at_sizing_gib, fraction)
@@ -84,8 +88,13 @@ class Situation:
 
     @property
     def lower_bound(self) -> float:
-        bound = lowest_fraction(self.pool, self.before_gib, self.at_sizing_gib)
-        return round(max(bound, self.seen_too_low or 0.0), 4)
+        """The largest fraction at four decimals with which there is no pool, or with which a start found none; 1.0 for all."""
+        uncapped = replace(self, pool=replace(self.pool, cap=None))
+        poolless = largest_fraction(lambda fraction: uncapped.tokens(fraction) == 0) or 0.0
+        if poolless == (STEPS - 1) / STEPS:
+            return 1.0
+        seen = math.floor(round((self.seen_too_low or 0.0) * STEPS, 6)) / STEPS
+        return max(poolless, seen)
 
     @property
     def upper_bound(self) -> Optional[float]:
@@ -106,8 +115,6 @@ class Solution:
 
 
 def situation_of(request: Request, memory: Memory) -> Situation:
-    jitter = request.sources.free_jitter_gib
-    margin = math.ceil(jitter * GIB / memory.pool.effective_cell + memory.pool.unsteady_tokens) if jitter else 0
     context, longest = request.context_length, request.target.max_position
     obstacles = []
     if context is not None and longest is not None and context > longest:
@@ -124,10 +131,7 @@ def situation_of(request: Request, memory: Memory) -> Situation:
         min_headroom_gib=request.min_headroom_gib,
         at_once=math.ceil(request.concurrent_requests),
         graphs_seen=_graphs_seen(memory),
-        margin=margin,
-        margin_reason=f"{margin:,} tokens are added because free memory moves by {jitter:g} GiB between two readings here."
-        if margin
-        else "",
+        jitter_gib=request.sources.free_jitter_gib,
         seen_too_low=_seen_too_low(memory.starts),
         seen_too_high=_seen_too_high(request, memory.starts),
         obstacles=tuple(obstacles),
@@ -169,7 +173,7 @@ def _seen_too_high(request: Request, starts: Sequence[Boot]) -> Optional[float]:
 
 def _asks_less(request: Request, boot: Boot) -> bool:
     pairs = (
-        (request.deployment.max_running_requests, boot.max_running_requests),
+        (request.deployment.max_running_requests, boot.running(request.deployment.dp_size)),
         (request.chunked_prefill_size, boot.chunked_prefill_size),
     )
     return any(planned is not None and ran is not None and planned < ran for planned, ran in pairs)
@@ -182,7 +186,8 @@ def solve(situation: Situation, required: int) -> Solution:
         return _out_of_reach(situation, wanted)
     verdict, reasons = judge(situation, fraction, required)
     tokens = situation.tokens(fraction)
-    extra = (situation.margin_reason,) if situation.margin_reason else ()
+    moves = f"free memory moves by {situation.jitter_gib:g} GiB between two readings here"
+    extra = (f"{situation.margin:,} tokens are added because {moves}.",) if situation.margin else ()
     return Solution(fraction, tokens, situation.headroom(fraction), verdict, (*extra, *reasons))
 
 
@@ -216,7 +221,7 @@ def judge(situation: Situation, fraction: float, required: Optional[int]) -> tup
     lower, upper = situation.lower_bound, situation.upper_bound
     reasons = list(situation.obstacles)
     if tokens == 0:
-        reasons.append(f"At {fraction:g} there is no pool: SGLang needs more than {lower:g}.")
+        reasons.append(f"At {fraction:g} there is no pool: {_no_pool(situation, fraction, lower)}.")
     elif required is not None and tokens < required:
         reasons.append(f"{fraction:g} gives {tokens:,} tokens, {required - tokens:,} short of the {required:,} required.")
     served = situation.served(fraction)
@@ -231,7 +236,7 @@ def judge(situation: Situation, fraction: float, required: Optional[int]) -> tup
             f"{headroom:.2f} GiB would be left for graphs and activations, under the least of {situation.floor_gib:g} GiB: "
             + ("servers with less died in prefill." if situation.graphs_seen else "servers with less died in graph capture or in prefill.")
         )
-    elif upper is None or lower > upper:
+    elif upper is None or lower >= upper:
         most = f"only up to {upper:g} leaves enough" if upper is not None else f"no fraction leaves {situation.min_headroom_gib:g} GiB"
         reasons.append(f"The bounds cross: a pool needs more than {lower:g}, and {most}.")
     if reasons:
@@ -240,3 +245,11 @@ def judge(situation: Situation, fraction: float, required: Optional[int]) -> tup
     if headroom < situation.min_headroom_gib:
         return "tight", [f"{left}, under the {situation.min_headroom_gib:g} GiB wanted: watch the first long prompts."]
     return "fits", [f"{left}; {situation.min_headroom_gib:g} GiB are wanted."]
+
+
+def _no_pool(situation: Situation, fraction: float, lower: float) -> str:
+    """Why there is none at a fraction: the cap where there would be one without it."""
+    pool = situation.pool
+    if pool.cap is not None and replace(situation, pool=replace(pool, cap=None)).tokens(fraction):
+        return f"max_total_tokens {pool.cap:,} leaves none, with pages of {pool.page:,} tokens"
+    return f"SGLang needs more than {lower:g}" if lower < 1 else "no fraction below 1 gives one"

@@ -18,6 +18,8 @@ from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry im
 
 # The driver's total of a card is above what is free before the weights by its own share, the CUDA context and NCCL.
 CARD_OVERHEAD_GIB = 3.0
+# No two batch sizes above 512 lie further apart: beyond the requests one step more tells that there are larger ones.
+_WIDEST_STEP = 32
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def graph_batch_sizes(release: Release, deployment: Deployment, free_gib: float,
     largest = deployment.cuda_graph_max_bs or _largest_batch(known[-1], deployment.tp_size, free_gib)
     if largest is None:
         return None
-    sizes = {size for size in _steps(known[-1], deployment, largest) if size <= largest}
+    sizes = {size for size in _steps(known[-1], deployment, min(largest, requests + _WIDEST_STEP)) if size <= largest}
     if known[-1].adds_largest:
         sizes.add(largest)
     if max(sizes) > requests:

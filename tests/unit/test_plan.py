@@ -170,9 +170,7 @@ def test_a_third_start_lies_on_the_line_of_two() -> None:
     """A public server: 20,416 tokens at 0.75, 53,440 at 0.85, 86,528 at 0.95; pages of 64 leave one page of doubt."""
     starts = [boot(0.75, 20416), boot(0.85, 53440)]
     found = make_plan(
-        Request(
-            "0.5.12.post1", geometry("llama-3.1-8b"), Deployment(page_size=64), Sources(observed=starts), mem_fraction_static=0.95
-        )
+        Request("0.5.12.post1", geometry("llama-3.1-8b"), Deployment(page_size=64), Sources(observed=starts), mem_fraction_static=0.95)
     )
     assert abs(found.predicted_tokens - 86528) <= 128
 
@@ -319,7 +317,10 @@ def test_noise_is_no_evidence() -> None:
 def test_a_start_without_memory_tells_both_measurements() -> None:
     """P 93.73, minimum 0.7724: A is 93.73 * 0.2276 = 21.333; 0.9258 gives 21.333 - 6.9548 = 14.378 GiB = 200,0xx tokens."""
     failed = boot(
-        0.75, None, ready=False, ranks=[{"avail_before_weights_gib": 93.73, "avail_after_weights_gib": 21.3}],
+        0.75,
+        None,
+        ready=False,
+        ranks=[{"avail_before_weights_gib": 93.73, "avail_after_weights_gib": 21.3}],
         failure={"kind": "not_enough_memory", "advice": "raise", "minimum_fraction": 0.7724},
     )
     found = plan([failed], draft_weights=lambda: Weights(1.312))
@@ -406,7 +407,9 @@ def test_free_at_sizing_needs_no_weights() -> None:
 
 def test_graphs_that_a_start_showed_count() -> None:
     capped = boot(
-        0.9, 50000, server_args={"max_total_tokens": 50000},
+        0.9,
+        50000,
+        server_args={"max_total_tokens": 50000},
         ranks=[{"avail_after_pool_gib": 9.0, "avail_after_capture_gib": after} for after in (8.36, 8.5)],
     )
     assert (plan(**ESTIMATE).headroom_gib or 0) - (plan([capped], **ESTIMATE).headroom_gib or 0) == pytest.approx(0.64, abs=0.011)
@@ -442,7 +445,7 @@ def test_a_given_fraction_and_nothing_required() -> None:
 def test_a_given_fraction_without_a_pool() -> None:
     found = plan([FIRST, SECOND], mem_fraction_static=0.7)
     assert (found.predicted_tokens, found.verdict) == (0, "impossible")
-    assert "there is no pool: SGLang needs more than 0.7725" in text(found)
+    assert "there is no pool: SGLang needs more than 0.7724" in text(found)
 
 
 # --- what does not fit, and what would ---
@@ -468,8 +471,8 @@ def test_alternatives_of_a_plan_that_leaves_too_little() -> None:
     assert (fp8.mem_fraction_static, fp8.verdict) == (0.8694, "fits")
     assert fp8.headroom_gib == pytest.approx(11.38, abs=0.03)
     ranks = alternative(found, "tp_size=16")
-    # half of the 72.3 GiB of weights are free again, the latent cache is as large as before
-    assert ranks.headroom_gib == pytest.approx((found.headroom_gib or 0) + 36.15, abs=0.2)
+    # half of the 72.3 GiB of weights and of the 1.312 GiB of the draft's are free again, the latent cache is as large
+    assert ranks.headroom_gib == pytest.approx((found.headroom_gib or 0) + 36.15 + 0.656, abs=0.2)
     assert ranks.mem_fraction_static == pytest.approx((found.mem_fraction_static or 0) - 36.15 / 94, abs=0.0002)
     fewer = alternative(found, "max_running_requests=8")
     # 56 rows of 262,148 entries of 4 bytes
@@ -519,7 +522,7 @@ def test_a_cap_below_what_is_required() -> None:
 def test_weights_larger_than_the_card() -> None:
     found = plan(**{**ESTIMATE, "gpu_free_gib": 24.0})
     assert (found.verdict, found.mem_fraction_static, found.upper_bound, found.predicted_tokens) == ("impossible", None, None, 0)
-    assert found.lower_bound > 1
+    assert found.lower_bound == 1
 
 
 def test_a_small_wanted_headroom_lowers_the_floor() -> None:
@@ -547,8 +550,12 @@ def test_an_architecture_newer_than_the_release() -> None:
 def test_mtp_drafts_come_with_the_model() -> None:
     target = geometry("deepseek-v3")
     request = Request(
-        "0.5.14", target, Deployment(algorithm="EAGLE", tp_size=8, page_size=64, max_running_requests=64),
-        Sources(gpu_free_gib=139.0, weights=lambda: Weights(86.0)), draft=target, mem_fraction_static=0.88,
+        "0.5.14",
+        target,
+        Deployment(algorithm="EAGLE", tp_size=8, page_size=64, max_running_requests=64),
+        Sources(gpu_free_gib=139.0, weights=lambda: Weights(86.0)),
+        draft=target,
+        mem_fraction_static=0.88,
     )
     assert make_plan(request).predicted_tokens == 545984
 
