@@ -73,6 +73,14 @@ def optional_list(config: Config, key: str) -> Optional[list[Any]]:
     raise InputError(f"{key} of a config.json", f"{shown(value)}, which is no list", _ADVICE)
 
 
+def optional_mapping(config: Config, key: str) -> Optional[Config]:
+    """A mapping, None where there is none; raises InputError for anything else."""
+    value = config.get(key)
+    if value is None or isinstance(value, Mapping):
+        return value
+    raise InputError(f"{key} of a config.json", f"{shown(value)}, which is no mapping", _ADVICE)
+
+
 def optional_text(config: Config, key: str) -> Optional[str]:
     """A string, None where there is none; raises InputError for anything else."""
     value = config.get(key)

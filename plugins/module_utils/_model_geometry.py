@@ -28,6 +28,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._config import (
     is_int,
     optional_count,
     optional_list,
+    optional_mapping,
     optional_number,
     required_count,
     shown,
@@ -267,8 +268,8 @@ def _kv_heads(text: Config, what: str) -> Optional[int]:
     """KV heads of a layer, by the key that SGLang reads first; None where there are as many as attention heads."""
     if text.get("multi_query") is True:
         return 1
-    attention = text.get("attn_config")
-    if isinstance(attention, Mapping):
+    attention = optional_mapping(text, "attn_config")
+    if attention is not None:
         return optional_count(attention, "kv_n_heads")
     if text.get("model_type") == "nemotron-nas":
         return _kv_heads_of_blocks(text, what)
@@ -414,8 +415,7 @@ _DEFAULT_BLOCK_SIZE = 16
 
 
 def _draft(text: Config, what: str) -> Draft:
-    inner = text.get("dflash_config")
-    inner = inner if isinstance(inner, Mapping) else {}
+    inner = optional_mapping(text, "dflash_config") or {}
     layers = inner.get("target_layer_ids")
     if layers is not None and not (isinstance(layers, list) and all(is_int(layer) and -1 <= layer <= MOST_LAYERS for layer in layers)):
         raise InputError(f"the tapped layers of {what}", f"target_layer_ids {shown(layers)}", "give the draft's config.json unaltered")
@@ -434,9 +434,7 @@ _LENGTH_KEYS = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_l
 def _max_position(text: Config) -> Optional[int]:
     """Longest context SGLang derives (tokens): the first length key, times a rope factor that is not yet in it."""
     length = next((value for value in (optional_count(text, key) for key in _LENGTH_KEYS) if value), None)
-    rope = text.get("rope_scaling")
-    if rope is not None and not isinstance(rope, Mapping):
-        raise InputError("rope_scaling of a config.json", shown(rope), "give it as the checkpoint has it: a mapping, or leave it out")
+    rope = optional_mapping(text, "rope_scaling")
     factor = optional_number(rope, "factor", _MOST_FACTOR) if rope else None
     if length is None or factor is None or not rope:
         return length

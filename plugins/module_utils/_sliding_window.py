@@ -10,7 +10,6 @@ so are these before they came into the list.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Optional
 
@@ -20,6 +19,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._config import (
     Release,
     optional_count,
     optional_list,
+    optional_mapping,
     required_count,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import SPECULATIVE_REQUESTS, Deployment
@@ -267,8 +267,8 @@ def _windowed_heads(text: Config, row: Windowed, heads: tuple[int, int, int], wh
         head_dim = optional_count(text, "swa_head_dim") or head_dim
         return required_count(text, "swa_num_key_value_heads", what), head_dim, optional_count(text, "swa_v_head_dim") or head_dim
     if row.heads == "step":
-        other = text.get("attention_other_setting")
-        found = optional_count(other, "num_attention_groups") if isinstance(other, Mapping) else None
+        other = optional_mapping(text, "attention_other_setting")
+        found = optional_count(other, "num_attention_groups") if other else None
         return found or kv_heads, head_dim, head_dim
     if row.heads == "gemma":
         # the plain keys are those of the windowed layers here

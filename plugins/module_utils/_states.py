@@ -22,6 +22,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._config import (
     is_int,
     optional_count,
     optional_list,
+    optional_mapping,
     optional_number,
     optional_text,
     required_count,
@@ -319,9 +320,9 @@ def _kda_shape(heads: int, head_dim: int, kernel: int) -> dict[str, Any]:
 
 
 def _read_kimi(text: Config, what: str) -> dict[str, Any]:
-    linear = text.get("linear_attn_config")
-    numbers = optional_list(linear, "kda_layers") if isinstance(linear, Mapping) else None
-    if not isinstance(linear, Mapping) or numbers is None:
+    linear = optional_mapping(text, "linear_attn_config")
+    numbers = optional_list(linear, "kda_layers") if linear else None
+    if linear is None or numbers is None:
         raise InputError(f"the pool of {what}", f"linear_attn_config {shown(linear)}", "give the whole config.json")
     named = {number - 1 for number in _whole(numbers, "kda_layers")}
     every = range(required_count(text, "num_hidden_layers", what))
@@ -341,9 +342,9 @@ def _whole(numbers: list[Any], key: str) -> list[int]:
 
 def _read_glm5(text: Config, what: str) -> dict[str, Any]:
     """KDA as Kimi's, with its layers counted from 0, or three of every four where the configuration names none."""
-    linear = text.get("linear_attn_config")
-    numbers = optional_list(linear, "kda_layers") if isinstance(linear, Mapping) else None
-    if isinstance(linear, Mapping) and numbers is not None:
+    linear = optional_mapping(text, "linear_attn_config")
+    numbers = optional_list(linear, "kda_layers") if linear else None
+    if linear is not None and numbers is not None:
         from_one = {**linear, "kda_layers": [number + 1 for number in _whole(numbers, "kda_layers")]}
         found = _read_kimi({**text, "linear_attn_config": from_one}, what)
         return {**found, "stateful_nextn": optional_count(text, "num_nextn_predict_layers") or 0}
