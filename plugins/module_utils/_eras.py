@@ -89,7 +89,7 @@ class Era:
     request_rule: str = "user"
     extra_request_rows: int = 0
     draft_columns: bool = False
-    # a page more of columns under speculation: never | tree (topk > 1) | always
+    # columns for the pages of two steps under speculation: never | tree (topk > 1) | always | all_ranks (pages of all DCP ranks)
     page_columns: str = "never"
 
 
@@ -108,8 +108,8 @@ _FIRST = Era("0.4.6-0.5.6", (0, 4, 6), speculative_head_room=True, extra_request
 # a row without changes stands where _sliding_window or _state_pool has a boundary
 _CHANGES: tuple[tuple[Release, dict[str, Any]], ...] = (
     ((0, 4, 9), {"extra_request_rows": 0, "multimodal_fraction": 1.0, "aiter_fraction": True}),
-    ((0, 5, 1), {}),
-    ((0, 5, 2), {"draft_columns": True, "mla_pipeline": True}),
+    ((0, 5, 1), {"draft_columns": True}),
+    ((0, 5, 2), {"mla_pipeline": True}),
     ((0, 5, 3), {"auto_fp8": _FP8_NVFP4}),
     ((0, 5, 3, 2), {}),
     ((0, 5, 4), {"auto_fp8": _FP8_MODELOPT, "kv_dtypes": _KV_DTYPES, "fp4_cells": "latent"}),
@@ -156,7 +156,7 @@ _CHANGES: tuple[tuple[Release, dict[str, Any]], ...] = (
             "eagle_cell": "layers_and_index",
         },
     ),
-    ((0, 5, 19), {"auto_fp8": _FP8_FLAT | {"fp8", "compressed_tensors"}}),
+    ((0, 5, 19), {"auto_fp8": _FP8_FLAT | {"fp8", "compressed_tensors"}, "page_columns": "all_ranks"}),
     ((0, 5, 20), {"dsa_index": "types"}),
     ((0, 5, 21), {"fp4_cells": "recipes", "compressed": "padded", "minimax_index": "gemm"}),
     ((0, 5, 22), {"dflash_attention_width": True, "dsa_index_whole": True, "dsa_index_pooled": True, "eagle_rounded_alone": True}),

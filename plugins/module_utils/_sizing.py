@@ -21,7 +21,7 @@ from typing import Optional, Union
 
 from ansible_collections.inferops.sglang.plugins.module_utils._cells import Cell, cell_of, charged_bytes, draft_stored_bytes
 from ansible_collections.inferops.sglang.plugins.module_utils._compatibility import check_together
-from ansible_collections.inferops.sglang.plugins.module_utils._compressed import page_of
+from ansible_collections.inferops.sglang.plugins.module_utils._compressed import REQUESTS, page_of
 from ansible_collections.inferops.sglang.plugins.module_utils._config import InputError
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import EAGLE_TYPES, SPECULATIVE_REQUESTS, Deployment
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import Era
@@ -75,6 +75,8 @@ class Pool:
     cap: Optional[int] = None
     reserve_gib: float = 0.0
     fraction_factor: float = 1.0
+    # SGLang's own max_running_requests for this model, where it has one
+    default_requests: Optional[int] = None
     # tokens a request sees for each row of a rank (decode context parallelism)
     rows: int = 1
     # the pool of states that a hybrid model has beside it
@@ -306,14 +308,28 @@ def slots_beside(pool: Pool, tokens: int) -> int:
 
 def request_table_gib(pool: Pool, deployment: Deployment, context_length: int, tokens: int, slots: Optional[int] = None) -> float:
     """GiB of the table that maps requests to pool rows (4 bytes an entry), which SGLang allocates outside the budget."""
-    columns = context_length + 4
-    if pool.era.draft_columns and deployment.algorithm:
-        columns += draft_tokens(deployment)
-        paged = pool.page > 1 and (deployment.topk or 1) > 1
-        if pool.era.page_columns == "always" or (pool.era.page_columns == "tree" and paged):
-            columns += pool.page - 1
     rows = max_requests(pool, deployment, context_length, tokens, slots) + pool.era.extra_request_rows
-    return rows * columns * 4 / GIB
+    return rows * (context_length + _more_columns(pool, deployment)) * 4 / GIB
+
+
+def _more_columns(pool: Pool, deployment: Deployment) -> int:
+    """Entries of a request beyond its context: its draft tokens, or the pages that two steps of decoding may take."""
+    if not (pool.era.draft_columns and deployment.algorithm):
+        return 4
+    own = 4 + draft_tokens(deployment)
+    tree = (deployment.topk or 1) > 1
+    if pool.page == 1 or pool.era.page_columns == "never" or (pool.era.page_columns == "tree" and not tree):
+        return own
+    page = pool.page * (pool.rows if pool.era.page_columns == "all_ranks" else 1)
+    aligned = 0 if pool.era.page_columns == "tree" else page - 1
+    return max(own, 2 * _step_tokens(deployment, page) + aligned)
+
+
+def _step_tokens(deployment: Deployment, page: int) -> int:
+    """Tokens that one step of decoding may take: a branch of a tree has pages of its own."""
+    steps, topk = deployment.num_steps or 1, deployment.topk or 1
+    each = -(-(page - 1 + steps) // page) * page if topk > 1 and deployment.algorithm != "NGRAM" else steps
+    return max(each * topk, draft_tokens(deployment))
 
 
 def draft_tokens(deployment: Deployment) -> int:
@@ -335,7 +351,7 @@ def max_requests(pool: Pool, deployment: Deployment, context_length: int, tokens
 def wanted_requests(pool: Pool, deployment: Deployment, context_length: int, tokens: int) -> int:
     """The same without regard to states."""
     estimate = max(2048, min(4096, int(tokens / context_length * 512)))
-    asked = deployment.max_running_requests or (SPECULATIVE_REQUESTS if deployment.algorithm else None)
+    asked = deployment.max_running_requests or pool.default_requests or (SPECULATIVE_REQUESTS if deployment.algorithm else None)
     if pool.era.request_rule == "user":
         return asked or estimate
     if asked is None:
@@ -366,6 +382,7 @@ def build_pool(era: Era, target: Geometry, draft: Optional[Geometry], deployment
         cap=deployment.max_total_tokens,
         reserve_gib=_reserve_gib(era, target, deployment),
         fraction_factor=_fraction_factor(era, target, deployment),
+        default_requests=REQUESTS if target.family == "compressed" else None,
         rows=deployment.dcp_size,
         states=states,
     )

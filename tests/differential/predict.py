@@ -49,13 +49,20 @@ def _details(request: Request, release: str, plan: Plan) -> Figures:
     rows = tokens / pool.rows + pool.page
     one_pool = _is_one_pool(request)
     return {
-        "swa_tokens": pool.swa_tokens(tokens),
+        # of several stages the plan shows the one that decides, the release its first
+        "swa_tokens": pool.swa_tokens(tokens) if request.deployment.pp_size == 1 else None,
         "mamba_slots": slots,
         "charged": pool.charged if one_pool else None,
         "target_bytes": rows * pool.target_bytes if one_pool else None,
         "draft_bytes": rows * pool.draft_bytes if request.draft and one_pool else None,
-        "request_table_bytes": round(table),
+        "request_table_bytes": round(table) if _tells_requests(request) else None,
     }
+
+
+def _tells_requests(request: Request) -> bool:
+    """Up to 0.5.9 the default number of requests comes from the tokens before caps and whole pages, which no plan shows."""
+    flags = request.deployment
+    return bool(flags.max_running_requests or flags.algorithm) or parse_version(request.version).release >= (0, 5, 10)
 
 
 def _is_one_pool(request: Request) -> bool:
