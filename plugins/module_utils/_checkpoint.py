@@ -320,12 +320,14 @@ def _tensors(header: bytes) -> tuple[list[Tensor], int]:
     """The tensors of a header and where the last one ends (bytes after the header); raises _Damaged for one that no loader reads."""
     try:
         content = json.loads(header.decode("utf-8"))
+        if not isinstance(content, dict):
+            raise _Damaged(f"an unreadable header (a JSON {type(content).__name__}, no table of tensors)")
         metadata = content.pop("__metadata__", None)
         places = [_entry(name, entry) for name, entry in content.items()]
         "".join(content).encode("utf-8")
     except RecursionError:
         raise _Damaged("an unreadable header (nested too deeply)") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise _Damaged(f"an unreadable header ({_shown(str(error))})") from error
     if metadata is not None and not (isinstance(metadata, dict) and all(isinstance(value, str) for value in metadata.values())):
         raise _Damaged("an unreadable header (__metadata__ is no table of texts)")

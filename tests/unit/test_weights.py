@@ -351,3 +351,34 @@ def test_allocator(sizes: list[float], mib: int) -> None:
 )
 def test_quantisation(config: dict[str, Any], name: str) -> None:
     assert quantisation_name(config) == name
+
+
+def yarn(factor: float) -> dict[str, Any]:
+    return {"rope_scaling": {"rope_type": "yarn", "factor": factor, "original_max_position_embeddings": 8}}
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"num_hidden_layers": 10**400}, "num_hidden_layers of the model; found a number of 1329 bits"),
+        ({"max_position_embeddings": 10**30}, "max_position_embeddings of the model; found a number of 100 bits"),
+        (yarn(float("nan")), "rope_scaling; found nan"),
+        (yarn(float("inf")), "rope_scaling; found inf"),
+        (yarn(-5), "rope_scaling; found -5"),
+        (yarn(1e300), r"rope_scaling; found 1e\+300"),
+        (yarn(10**5000), "rope_scaling; found a number of 16610 bits"),
+    ],
+)
+def test_figures_that_no_model_has(config: dict[str, Any], message: str) -> None:
+    found = {"num_hidden_layers": 1, "num_attention_heads": 4, "hidden_size": 64, **config}
+    with pytest.raises(InputError, match=message):
+        rank_weights(checkpoint({"model.layers.0.mlp.up_proj.weight": ("BF16", (4, 4))}), found, ONE)
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "\u00b2", "\u0663", "9" * 10])
+def test_a_number_in_a_name_that_is_none(number: str) -> None:
+    """It is no layer behind the model's own, which the target would leave out."""
+    size = 64 * MIB
+    tensors = {f"model.layers.{number}.mlp.up_proj.weight": ("BF16", (size // 2, 1))}
+    weights = rank_weights(checkpoint(tensors), {"num_hidden_layers": 2}, ONE)
+    assert weights.gib == size / GIB
