@@ -355,8 +355,8 @@ def _has_index(text: Config, layer: int) -> bool:
 
 def _read_compressed(text: Config, name: str, what: str) -> dict[str, Any]:
     layers = required_count(text, "num_hidden_layers", what)
-    ratios = text.get("compress_ratios")
-    known = isinstance(ratios, list) and all(is_int(ratio) and ratio in (0, 4, 128) for ratio in ratios)
+    ratios = optional_list(text, "compress_ratios") or []
+    known = all(is_int(ratio) and ratio in (0, 4, 128) for ratio in ratios)
     if not known or len(ratios) < layers or text.get("kv_source_layer_ids"):
         raise InputError(
             f"the pools of {what}",

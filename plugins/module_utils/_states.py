@@ -324,7 +324,7 @@ def _read_kimi(text: Config, what: str) -> dict[str, Any]:
     numbers = optional_list(linear, "kda_layers") if linear else None
     if linear is None or numbers is None:
         raise InputError(f"the pool of {what}", f"linear_attn_config {shown(linear)}", "give the whole config.json")
-    named = {number - 1 for number in _whole(numbers, "kda_layers")}
+    named = {number - 1 for number in _numbers(numbers, "kda_layers", 1)}
     every = range(required_count(text, "num_hidden_layers", what))
     return {
         "layers": [number for number in every if number in named],
@@ -333,10 +333,13 @@ def _read_kimi(text: Config, what: str) -> dict[str, Any]:
     }
 
 
-def _whole(numbers: list[Any], key: str) -> list[int]:
-    odd = [number for number in numbers if not is_int(number)]
+def _numbers(numbers: list[Any], key: str, first: int) -> list[int]:
+    """Numbers of layers, counted from ``first``; raises InputError for an entry that is none."""
+    odd = [number for number in numbers if not is_int(number) or number < first]
     if odd:
-        raise InputError(f"{key} of a config.json", f"the entry {shown(odd[0])}, which is no whole number", "give the whole config.json")
+        raise InputError(
+            f"{key} of a config.json", f"the entry {shown(odd[0])}, which is no whole number from {first} on", "give the whole config.json"
+        )
     return numbers
 
 
@@ -345,7 +348,7 @@ def _read_glm5(text: Config, what: str) -> dict[str, Any]:
     linear = optional_mapping(text, "linear_attn_config")
     numbers = optional_list(linear, "kda_layers") if linear else None
     if linear is not None and numbers is not None:
-        from_one = {**linear, "kda_layers": [number + 1 for number in _whole(numbers, "kda_layers")]}
+        from_one = {**linear, "kda_layers": [number + 1 for number in _numbers(numbers, "kda_layers", 0)]}
         found = _read_kimi({**text, "linear_attn_config": from_one}, what)
         return {**found, "stateful_nextn": optional_count(text, "num_nextn_predict_layers") or 0}
     kinds, count = optional_list(text, "layer_types"), required_count(text, "num_hidden_layers", what)
