@@ -233,7 +233,7 @@ def state_pool(era: Era, target: Geometry, deployment: Deployment, drafted: int)
     if states is None:
         return None
     rules = rules_of(era)
-    ranks = deployment.attention_ranks
+    ranks = _ranks(era, states, deployment)
     states.check_ranks(ranks, target.architecture)
     matrix = states.matrix(ranks) * _matrix_bytes(era, rules, states, deployment)
     channels, kept = states.inputs(ranks)
@@ -245,7 +245,7 @@ def state_pool(era: Era, target: Geometry, deployment: Deployment, drafted: int)
     return StatePool(
         slot_bytes=int(layer * len(states.layers) * (charged / len(states.layers))),
         stored_slot=layer * stored,
-        stored_drafts=(drafted * matrix + _draft_inputs(rules, states, deployment, drafted) * _INPUT_BYTES) * stored,
+        stored_drafts=(drafted * matrix + _draft_inputs(rules, states, deployment, ranks, drafted) * _INPUT_BYTES) * stored,
         draft_tokens=0 if rules.drafts == "unpaid" else drafted,
         ratio=deployment.mamba_full_memory_ratio,
         fixed=fixed,
@@ -425,9 +425,14 @@ def _matrix_bytes(era: Era, rules: _Rules, states: States, deployment: Deploymen
     return _MATRIX_BYTES.get(given or kept or "float32", _MATRIX_BYTES["float32"])
 
 
-def _draft_inputs(rules: _Rules, states: States, deployment: Deployment, drafted: int) -> int:
+def _ranks(era: Era, states: States, deployment: Deployment) -> int:
+    """Ranks that share the states of one layer."""
+    return deployment.attention_ranks if era.since >= states.hybrid.attention_since else deployment.tp_size
+
+
+def _draft_inputs(rules: _Rules, states: States, deployment: Deployment, ranks: int, drafted: int) -> int:
     """Inputs of convolutions kept for the draft tokens of one request, in one layer."""
-    channels, kept = states.inputs(deployment.attention_ranks)
+    channels, kept = states.inputs(ranks)
     if not drafted:
         return 0
     if rules.shared_windows and (deployment.topk or 1) == 1 and not states.inputs_first:

@@ -48,6 +48,8 @@ class Hybrid:
     no_radix_speculating: Optional[tuple[Release, Release]] = None
     # the page that SGLang sets for it whatever the flags say
     page: Optional[int] = None
+    # before this release its states are cut by all ranks, under DP attention too
+    attention_since: Release = (0, 0, 0)
     # its next-token layer serves as a draft, though SGLang names no path for it
     pathless_draft: bool = False
 
@@ -69,7 +71,7 @@ HYBRIDS: dict[str, Hybrid] = {
     "BailingMoeV2_5ForCausalLM": Hybrid((0, 5, 9), "mla", "lightning", radix_since=(0, 5, 13), buffer_since=(0, 5, 13)),
     "BailingMoeV3ForCausalLM": Hybrid((0, 5, 19), "mla", "bailing_kda", buffer_since=(0, 5, 19)),
     "BailingMoeV3VLForConditionalGeneration": Hybrid((0, 5, 21), "mla", "bailing_kda", buffer_since=(0, 5, 21)),
-    "FalconH1ForCausalLM": Hybrid((0, 5, 3), "mha", "falcon", radix_since=(0, 5, 6), buffer_since=(0, 5, 13)),
+    "FalconH1ForCausalLM": Hybrid((0, 5, 3), "mha", "falcon", radix_since=(0, 5, 6), buffer_since=(0, 5, 13), attention_since=(0, 5, 4)),
     "GigaChat35ForCausalLM": Hybrid((0, 5, 21), "mla", "gigachat"),
     "Glm5NextForConditionalGeneration": Hybrid((0, 5, 20), "dsa", "glm5", buffer_since=(0, 5, 20), pathless_draft=True),
     "GraniteMoeHybridForCausalLM": Hybrid((0, 5, 9), "mha", "granite", buffer_since=(0, 5, 13)),

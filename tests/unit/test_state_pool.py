@@ -434,3 +434,12 @@ def test_what_is_no_hybrid_has_no_states() -> None:
     pool = pool_of("0.5.23", "llama-3.1-8b")
     assert (mamba_slots(pool, 80.0, 60.0, 0.9), state_gib(pool, Deployment(), 8192, 100_000), pool.unsteady_tokens) == (0, 0.0, 0.0)
     assert state_cache(era("0.5.23"), geometry("llama-3.1-8b"), Deployment()) == StateCache(True, 1, 1)
+
+
+def test_falcon_cuts_its_states_by_all_ranks_before_0_5_4() -> None:
+    """tp 4 under DP attention 4: 48 slots of a quarter each leave SGLang's own 50,440 tokens; whole ones would leave none."""
+    flags = {"tp_size": 4, "dp_size": 4, "dp_attention": True, "kv_cache_dtype": "fp8_e5m2", "max_running_requests": 48}
+    pool = pool_of("0.5.3.post3", "falcon-h1-34b", disable_radix_cache=True, **flags)
+    assert pool_tokens(pool, 44.4858418386902, 23.950707633904365, 0.616) == 50440
+    later = pool_of("0.5.4", "falcon-h1-34b", disable_radix_cache=True, **flags)
+    assert pool_tokens(later, 44.4858418386902, 23.950707633904365, 0.616) == 0
