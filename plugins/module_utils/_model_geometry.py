@@ -355,9 +355,9 @@ def _has_index(text: Config, layer: int) -> bool:
 
 def _read_compressed(text: Config, name: str, what: str) -> dict[str, Any]:
     layers = required_count(text, "num_hidden_layers", what)
-    ratios = optional_list(text, "compress_ratios") or []
-    known = all(is_int(ratio) and ratio in (0, 4, 128) for ratio in ratios)
-    if not known or len(ratios) < layers or text.get("kv_source_layer_ids"):
+    ratios = optional_list(text, "compress_ratios")
+    compared = ratios is not None and all(is_int(ratio) and ratio in (0, 4, 128) for ratio in ratios)
+    if ratios is None or not compared or len(ratios) < layers or text.get("kv_source_layer_ids"):
         raise InputError(
             f"the pools of {what}",
             f"{name} with compress_ratios {shown(ratios)} for {layers} layers",
