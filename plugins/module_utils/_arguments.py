@@ -20,6 +20,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import
     model_directory,
     read_checkpoint,
 )
+from ansible_collections.inferops.sglang.plugins.module_utils._compatibility import check_sizes
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import Deployment, normalise_algorithm
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import read_version
 from ansible_collections.inferops.sglang.plugins.module_utils._memory import LOG_ERROR_GIB, Sources
@@ -130,6 +131,7 @@ def request_of(params: dict[str, Any]) -> Request:
         cuda_graph_max_bs=params["cuda_graph_max_bs"],
         disable_cuda_graph=params["disable_cuda_graph"],
     )
+    check_sizes(deployment)
     return Request(
         version=params["sglang_version"],
         target=target,

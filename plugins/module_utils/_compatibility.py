@@ -35,10 +35,15 @@ def check_together(era: Era, target: Geometry, draft: Optional[Geometry], deploy
         _check_speculation(era, draft, deployment)
 
 
-def _check_ranks(target: Geometry, deployment: Deployment) -> None:
+def check_sizes(deployment: Deployment) -> None:
+    """Raises InputError for a size that counts nothing, by which other figures are divided."""
     for name in ("tp_size", "pp_size", "dp_size", "ep_size", "dcp_size", "page_size"):
         if getattr(deployment, name) < 1:
             raise InputError(name, str(getattr(deployment, name)), "give a whole number from 1 up")
+
+
+def _check_ranks(target: Geometry, deployment: Deployment) -> None:
+    check_sizes(deployment)
     # no rank at all where dp_size is above tp_size, which is refused first
     ranks = deployment.attention_ranks
     tests = (

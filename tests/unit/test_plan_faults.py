@@ -84,6 +84,11 @@ def test_bytes_of_a_token_refuse_the_same_flags(name: str, value: Any, part: str
         bytes_per_token(request("llama-3.1-8b", **{"sglang_version": "0.5.23", name: value}))
 
 
+def test_no_worker_at_all() -> None:
+    with pytest.raises(InputError, match="asked for dp_size; found 0; give a whole number from 1 up"):
+        plan(dp_size=0, enable_dp_attention=True, weights_gib=None)
+
+
 def test_context_ranks_that_share_no_attention() -> None:
     """8 ranks of 8 workers leave one for each attention: no 4 of them share its tokens."""
     flags = {"tp_size": 8, "dp_size": 8, "enable_dp_attention": True, "dcp_size": 4}
