@@ -234,7 +234,7 @@ def _listed(directory: str, present: Iterable[str]) -> tuple[str, ...]:
         raise InputError(
             f"the checkpoint {directory}",
             "no safetensors file in it",
-            "fetch the model, or tell the plan what its weights take (weights_gib, draft_weights_gib)",
+            "fetch the model, or tell the plan what its weights take with weights_gib (draft_weights_gib)",
         )
     return names
 

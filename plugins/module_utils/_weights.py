@@ -19,7 +19,7 @@ from math import ceil, prod
 from typing import Any, NamedTuple, Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import Checkpoint, Tensor, Weights
-from ansible_collections.inferops.sglang.plugins.module_utils._config import Config, InputError, Release, is_int
+from ansible_collections.inferops.sglang.plugins.module_utils._config import Config, InputError, Release, optional_count, optional_number
 
 GIB = 1 << 30
 _MIB = 1 << 20
@@ -232,8 +232,6 @@ class _Facts:
     embedding_bytes: int
 
 
-# no count of a model comes near, and products of counts stay within a float
-_MOST = 1 << 48
 # stages of the largest pipelines, and far more
 _DRAFT_STAGES = 1024
 
@@ -273,11 +271,7 @@ def _tied(config: Config, text: Config, has_head: bool) -> bool:
 
 
 def _count(config: Config, *keys: str) -> Optional[int]:
-    values = ((key, config.get(key)) for key in keys)
-    key, found = next(((key, value) for key, value in values if is_int(value) and value > 0), ("", None))
-    if found is not None and found >= _MOST:
-        raise InputError(f"{key} of the model", f"a number of {found.bit_length()} bits", "give the config.json of a complete checkpoint")
-    return found
+    return next(filter(None, (optional_count(config, key) for key in keys)), None)
 
 
 def _quantisation(config: Config) -> Mapping[str, Any]:
@@ -316,18 +310,10 @@ def _rope_bytes(text: Config, heads: int) -> int:
         width = int(width * part)
     rows = _count(text, "max_position_embeddings") or 0
     original = _count(scaling, "original_max_position_embeddings")
-    factor = scaling.get("factor")
-    if original and "yarn" in str(scaling.get("rope_type", scaling.get("type"))) and isinstance(factor, (int, float)):
-        # NaN is within no bounds
-        if not 0 < factor < _MOST:
-            raise InputError("the factor of the model's rope_scaling", _number(factor), "give the config.json of a complete checkpoint")
+    factor = optional_number(scaling, "factor") if "yarn" in str(scaling.get("rope_type", scaling.get("type"))) else None
+    if original and factor:
         rows = int(original * factor)
     return rows * width * 4
-
-
-def _number(value: float) -> str:
-    """A number for a message; an integer can have more digits than Python prints."""
-    return str(value) if isinstance(value, float) or abs(value) < _MOST else f"a number of {value.bit_length()} bits"
 
 
 def _draft_embedding(config: Config, text: Config) -> int:
