@@ -89,7 +89,10 @@ def test_the_table_that_needs_nothing() -> None:
     for part in (
         "Kimi K2.6 with its DFlash draft, SGLang 0.5.12.post1, DFLASH, TP 8",
         "Estimated: 93.73 GiB free before the weights",
-        "rules of SGLang 0.5.11-0.5.13 a token costs every rank 77,184 bytes in bf16, 38,592 bytes in fp8_e4m3",
+        "rules of SGLang 0.5.11-0.5.13 every rank is charged for a token 77,184 bytes in bf16 (73,344 stored), "
+        "38,592 bytes in fp8_e4m3 (36,672 stored)",
+        "The longest context that leaves 5 GiB in bf16: ",
+        "The pool may turn out up to ",
         "Running requests never enter the pool",
         "8 batch sizes up to 8 x 8 tokens",
         "rules of SGLang 0.5.14-0.5.17 200,000 tokens in bf16 need 0.9398",
@@ -140,7 +143,7 @@ def test_without_the_draft() -> None:
     answer = plan({"sglang_speculative_algorithm": "", "sglang_plan_kv_cache_dtypes": "bf16"})
     assert answer.rows[200000, "bf16"].fraction == "0.9121"
     assert "draft" not in answer.text
-    assert "need" not in answer.text
+    assert "By the rules of SGLang 0.5.18" not in answer.text
 
 
 def test_the_config_json_of_another_model() -> None:
@@ -148,9 +151,9 @@ def test_the_config_json_of_another_model() -> None:
     values = {"sglang_model": str(CONFIGS / "qwen3-32b.json"), "sglang_version": "0.5.23", "sglang_tp_size": 2}
     answer = plan({**values, "sglang_weights_gib": 31, "sglang_gpu_free_gib": 78.5})
     assert answer.code == 0, answer.text
-    assert list(answer.rows) == [(context, kv) for context in (10240, 20480, 40960) for kv in ("bf16", "fp8_e4m3")]
-    assert answer.rows[40960, "bf16"].fraction == "0.4586"
-    assert "131,072 bytes in bf16" in answer.text
+    assert list(answer.rows) == [(context, kv) for context in (10240, 20480, 40960) for kv in ("auto", "fp8_e4m3")]
+    assert answer.rows[40960, "auto"].fraction == "0.4586"
+    assert "131,072 bytes in auto" in answer.text
     assert "Kimi" not in answer.text.split("Show the plan")[1]
 
 
@@ -165,7 +168,7 @@ def test_a_checkpoint_on_this_machine(tmp_path: Path) -> None:
     weights = float(re.findall(r"\(([\d.]+) GiB of weights\)", answer.text)[0])
     assert weights == pytest.approx(2.0, abs=0.1)
     # 32 layers * 4 heads * 2 * 128 * 2 bytes = 65,536
-    assert float(answer.rows[131072, "bf16"].fraction) == pytest.approx(1 - (22.9 - weights - 131072 * 65536 / 2**30) / 22.9, abs=0.0002)
+    assert float(answer.rows[131072, "auto"].fraction) == pytest.approx(1 - (22.9 - weights - 131072 * 65536 / 2**30) / 22.9, abs=0.0002)
 
 
 def test_the_quantisation_that_lies_beside_the_config(tmp_path: Path) -> None:
@@ -180,11 +183,13 @@ def test_the_quantisation_that_lies_beside_the_config(tmp_path: Path) -> None:
 
 
 WRONG: list[tuple[dict[str, Any], list[str]]] = [
-    ({"sglang_tp_size": 7}, ["spreads KimiK25ForConditionalGeneration over 7 ranks", "64 attention heads"]),
-    ({"sglang_tp_size": 4}, ["the memory left by the weights", "weights_gib"]),
+    ({"sglang_tp_size": 7, "sglang_weights_gib": 83}, ["spreads KimiK25ForConditionalGeneration over 7 ranks", "64 attention heads"]),
+    ({"sglang_tp_size": 4}, ["72.4 GiB a rank that hold for TP 8 only", "sglang_weights_gib"]),
     ({"sglang_contxt_length": 200000}, ["sglang_contxt_length", "look at the spelling"]),
-    ({"sglang_context_length": "much"}, ["context_length", "much", "int"]),
-    ({"sglang_context_length": 0}, ["context_length", "found 0"]),
+    ({"sglang_context_length": "much"}, ["asked for contexts much", "whole numbers"]),
+    ({"sglang_context_length": 0}, ["asked for contexts 0", "whole numbers"]),
+    ({"sglang_plan_contexts": "200,000"}, ["found 200, 000", "without separators"]),
+    ({"sglang_pool_target": 4000, "sglang_mem_fraction_static": 0.9}, ["sglang_mem_fraction_static, sglang_pool_target", "memory_plan"]),
     ({"sglang_kv_cache_dtype": "fp9"}, ["fp9", "fp8_e4m3"]),
     ({"sglang_version": "0.5.9"}, ["DFLASH", "use SGLang 0.5.11"]),
     ({"sglang_version": "nightly"}, ["'nightly'", "such as 0.5.12.post1"]),
