@@ -371,7 +371,7 @@ plan:
     basis: observed
     era: 0.5.11-0.5.13
     verdict: fits
-    lower_bound: 0.7725
+    lower_bound: 0.7724
     upper_bound: 0.9334
     running_requests: 8
     req_to_token_gib: 0.007
