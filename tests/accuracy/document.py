@@ -72,7 +72,14 @@ minus predicted. SGLang prints memory with two decimals, so every figure below i
 70,272 bytes a token these are 76 tokens.
 
 No case is left out because it is bad. What is further off than the printed decimals allow is listed with the reason, and so is
-every public boot that no prediction can be made for."""
+every public boot that no prediction can be made for.
+
+In short: from the free memory before and after the weights, the pool is that of SGLang's own code to the token, and on public
+boots it is met within what their two decimals allow. The larger errors in the table are of something else: an unusual layout of
+a pool, the free memory of a CPU, which moves between two lines of the log, and weights guessed from headers before anything ran.
+What was said of boots on GPUs was worked out from the memory that the same log prints; a first start is an estimate until it
+has run, and then corrects it.
+"""
 
 PUBLIC = """## Against public boots
 
