@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple, Optional
 
-from ansible_collections.inferops.sglang.plugins.module_utils._config import InputError
+from ansible_collections.inferops.sglang.plugins.module_utils._config import InputError, is_int
 
 GIB = 1 << 30
 INDEX = "model.safetensors.index.json"
@@ -339,7 +339,7 @@ def _tensors(header: bytes) -> tuple[list[Tensor], int]:
 def _entry(name: str, entry: Any) -> tuple[int, Tensor]:
     """Where a tensor of a header starts, and the tensor."""
     start, end = entry["data_offsets"]
-    if type(start) is not int or type(end) is not int or not 0 <= start <= end < _MAX_SIZE:
+    if not is_int(start) or not is_int(end) or not 0 <= start <= end < _MAX_SIZE:
         raise _Damaged(f"{_shown(name)} with the offsets {_figures((start, end))}, not those of a part of the file")
     dtype, shape = entry["dtype"], entry["shape"]
     bits = _BITS.get(dtype) if isinstance(dtype, str) else None
@@ -347,8 +347,7 @@ def _entry(name: str, entry: Any) -> tuple[int, Tensor]:
         raise _Damaged(f"{_shown(name)} of the type {_shown(repr(dtype))}, which safetensors does not have")
     wanted = bits
     for length in shape if isinstance(shape, list) else (None,):
-        # type() and not isinstance(): true and false are no lengths
-        if type(length) is not int or not 0 <= length < _MAX_SIZE or wanted >= 8 * _MAX_SIZE:
+        if not is_int(length) or not 0 <= length < _MAX_SIZE or wanted >= 8 * _MAX_SIZE:
             raise _Damaged(f"{_shown(name)} with the shape {_figures(shape)}, which no tensor has")
         wanted *= length
     if wanted != 8 * (end - start):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent import futures
 
 import pytest
 from differential import compare, results, sources
@@ -22,7 +22,7 @@ RANDOM_CASES = 300 if WHOLE else 40
 # two processes of SGLang at a time: a core each
 PROCESSES = 2
 
-Runs = dict[str, "Future[list[Outcome]]"]
+Runs = dict[str, "futures.Future[list[Outcome]]"]
 
 
 def cases_of(release: str) -> list[Case]:
@@ -34,7 +34,7 @@ def cases_of(release: str) -> list[Case]:
 def runs() -> Iterator[Runs]:
     """Every release on its way; a test waits for the one it is about."""
     sources.environment()
-    with ThreadPoolExecutor(PROCESSES) as pool:
+    with futures.ThreadPoolExecutor(PROCESSES) as pool:
         yield {release: pool.submit(compare.run, release, cases_of(release)) for release in RELEASES}
         pool.shutdown(cancel_futures=True)
 
