@@ -347,7 +347,7 @@ def _entry(name: str, entry: Any) -> tuple[int, Tensor]:
         raise _Damaged(f"{_shown(name)} of the type {_shown(repr(dtype))}, which safetensors does not have")
     wanted = bits
     for length in shape if isinstance(shape, list) else (None,):
-        if not is_int(length) or not 0 <= length < _MAX_SIZE or wanted >= 8 * _MAX_SIZE:
+        if not isinstance(length, int) or isinstance(length, bool) or not 0 <= length < _MAX_SIZE or wanted >= 8 * _MAX_SIZE:
             raise _Damaged(f"{_shown(name)} with the shape {_figures(shape)}, which no tensor has")
         wanted *= length
     if wanted != 8 * (end - start):
