@@ -18,10 +18,9 @@ from dataclasses import dataclass, field
 from math import ceil, prod
 from typing import Any, NamedTuple, Optional
 
-from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import Checkpoint, Tensor, Weights
+from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import GIB, Checkpoint, Tensor, Weights
 from ansible_collections.inferops.sglang.plugins.module_utils._config import Config, InputError, Release, optional_count, optional_number
 
-GIB = 1 << 30
 _MIB = 1 << 20
 
 

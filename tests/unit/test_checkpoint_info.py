@@ -5,32 +5,20 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils import basic
 from ansible_collections.inferops.sglang.plugins.modules import checkpoint_info
 from support.checkpoints import CONFIGS, public_model, write_checkpoint
-
-Run = Callable[..., dict[str, Any]]
+from support.module import Run, runner
 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(**arguments: Any) -> dict[str, Any]:
-        content = json.dumps({"ANSIBLE_MODULE_ARGS": {**arguments, "_ansible_check_mode": True}})
-        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", content.encode())
-        monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
-        with pytest.raises(SystemExit):
-            checkpoint_info.main()
-        return json.loads(capsys.readouterr().out)
-
-    return call
+    return runner(checkpoint_info.main, monkeypatch, capsys)
 
 
 @pytest.fixture

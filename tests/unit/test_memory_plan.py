@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,9 @@ import yaml
 from ansible.module_utils import basic
 from ansible_collections.inferops.sglang.plugins.module_utils import _arguments
 from ansible_collections.inferops.sglang.plugins.modules import memory_plan
+from support.module import Run, runner
 
 CONFIGS = Path(__file__).parent / "fixtures/configs"
-Run = Callable[..., dict[str, Any]]
 
 KIMI = {
     "model": str(CONFIGS / "kimi-k2.6.json"),
@@ -36,16 +35,7 @@ KIMI = {
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(**arguments: Any) -> dict[str, Any]:
-        given = {key: value for key, value in arguments.items() if value is not None}
-        content = json.dumps({"ANSIBLE_MODULE_ARGS": {**given, "_ansible_check_mode": True}})
-        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", content.encode())
-        monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
-        with pytest.raises(SystemExit):
-            memory_plan.main()
-        return json.loads(capsys.readouterr().out)
-
-    return call
+    return runner(memory_plan.main, monkeypatch, capsys)
 
 
 def model(directory: Path, config: dict[str, Any], megabytes: int = 0) -> str:
