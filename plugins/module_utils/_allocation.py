@@ -10,7 +10,6 @@ only if every expected rank printed the pool of its target model, and C(ready) o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -19,13 +18,14 @@ from typing import Any, NamedTuple, Optional
 from ansible_collections.inferops.sglang.plugins.module_utils._failures import (
     KINDS,
     MAX_TRACES,
+    BootFigures,
     Cause,
     Failure,
     Traces,
     best,
+    failure_of,
     kind_of,
     manager_kind,
-    viable_fraction,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import (
     PHASES,
@@ -63,13 +63,17 @@ MAX_RANKS = 4096  # more ranks than any deployment has: a log that shows more is
 
 
 class Entry(NamedTuple):
-    """One log record with what the log daemon knows about it; ``time_us`` microseconds since 1970, None in plain text."""
+    """One log record with what the log daemon knows about it; both times are None in plain text.
+
+    ``time_us``: microseconds since 1970. ``clock_us``: microseconds of the host's clock that never jumps.
+    """
 
     text: str
     pid: Optional[int] = None
     time_us: Optional[int] = None
     manager: bool = False  # written by the service manager about the unit
     daemon: bool = False  # written by the log daemon about itself
+    clock_us: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -496,15 +500,11 @@ class BootFolder:
         cause = best(causes)
         if cause is None:
             return None
-        about = KINDS[cause.kind]
-        return Failure(
-            kind=cause.kind,
-            rank=self._guilty(cause, reports),
-            message=cause.text[:1000],
-            advice=about.advice,
-            minimum_fraction=_minimum_fraction(cause.text, reports) if about.advice == "raise" else None,
-            remedy=about.remedy,
+        figures = BootFigures(
+            before_gib=least(report.avail_before_weights_gib for report in reports),
+            at_sizing_gib=least(report.avail_after_weights_gib for report in reports),
         )
+        return failure_of(cause, self._guilty(cause, reports), figures)
 
     def _guilty(self, cause: Cause, reports: Sequence[RankReport]) -> Optional[dict[str, int]]:
         if cause.rank.labelled:
@@ -585,21 +585,6 @@ _HANDLERS: dict[type[Event], Any] = {
     Traceback: BootFolder._read_traceback,
     ExceptionLine: BootFolder._read_exception,
 }
-
-
-def _minimum_fraction(text: str, reports: Sequence[RankReport]) -> Optional[float]:
-    """The share below which this start cannot come up: SGLang's own figure, else 1 - A/P over the ranks, 4 decimals up.
-
-    P is the smallest free memory before the weights, A the smallest when the pool is sized.
-    """
-    named = viable_fraction(text)
-    if named is not None:
-        return named
-    before = least(report.avail_before_weights_gib for report in reports)
-    after = least(report.avail_after_weights_gib for report in reports)
-    if before is None or after is None or not 0 <= after < before:
-        return None
-    return math.ceil((1 - after / before) * 10000 - 1e-9) / 10000
 
 
 def _spread(values: Sequence[Optional[float]]) -> Optional[float]:

@@ -9,6 +9,7 @@ C(mem_fraction_static)) and CUDA running out of memory beside that share (lower 
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from typing import NamedTuple, Optional
@@ -29,6 +30,17 @@ class Failure:
     advice: str
     minimum_fraction: Optional[float]
     remedy: str
+
+
+@dataclass(frozen=True)
+class BootFigures:
+    """What the log of the boot says that a fraction can be worked out from; GiB, the smallest over the ranks.
+
+    ``before_gib``: free memory before the weights. ``at_sizing_gib``: free memory when the pool is sized.
+    """
+
+    before_gib: Optional[float] = None
+    at_sizing_gib: Optional[float] = None
 
 
 class Kind(NamedTuple):
@@ -140,6 +152,27 @@ def viable_fraction(text: str) -> Optional[float]:
     """The smallest fraction that SGLang's own refusal names; None where it names none."""
     found = next((match for match in (pattern.search(text) for pattern in _VIABLE) if match), None)
     return float(found.group(1)) if found else None
+
+
+def failure_of(cause: Cause, rank: Optional[dict[str, int]], figures: BootFigures) -> Failure:
+    """The failure of this cause with what is to be done about it."""
+    about = KINDS[cause.kind]
+    least = minimum_fraction(cause.text, figures) if about.advice == "raise" else None
+    return Failure(cause.kind, rank, cause.text[:1000], about.advice, least, about.remedy)
+
+
+def minimum_fraction(text: str, figures: BootFigures) -> Optional[float]:
+    """The share below which this start cannot come up: SGLang's own figure, else 1 - A/P, 4 decimals up.
+
+    P is the free memory before the weights, A the free memory when the pool is sized, each of the rank with the least.
+    """
+    named = viable_fraction(text)
+    if named is not None:
+        return named
+    before, after = figures.before_gib, figures.at_sizing_gib
+    if before is None or after is None or not 0 <= after < before:
+        return None
+    return math.ceil((1 - after / before) * 10000 - 1e-9) / 10000
 
 
 def best(causes: list[Cause]) -> Optional[Cause]:

@@ -154,6 +154,7 @@ def parse_line(line: bytes) -> Optional[Entry]:
         text=text,
         pid=_integer(fields.get("_PID")),
         time_us=_integer(fields.get("__REALTIME_TIMESTAMP")),
+        clock_us=_integer(fields.get("__MONOTONIC_TIMESTAMP")),
         manager="INVOCATION_ID" in fields,
         daemon=fields.get("SYSLOG_IDENTIFIER") == "systemd-journald",
     )

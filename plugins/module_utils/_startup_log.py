@@ -61,6 +61,14 @@ class WeightsBegin(Event):
 
 
 @dataclass(frozen=True)
+class Progress(Event):
+    """A progress bar of the weights or of the graphs (``what``: a phase); printed by the first rank of a model."""
+
+    what: str
+    percent: int
+
+
+@dataclass(frozen=True)
 class WeightsEnd(Event):
     """A model is loaded; ``usage_gib`` may be negative where the loader freed more than the model took."""
 
