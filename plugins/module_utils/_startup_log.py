@@ -388,16 +388,25 @@ _ANY_PREFIX = "(?:" + "|".join(_PREFIXES) + "){1,8}"
 _FOREIGN = re.compile(_ANY_PREFIX, re.ASCII)
 _PID = re.compile(r"(?:^|\s)(\d{1,8})\s")
 
-# Entries of C(journalctl -o json), raw, of which it is certain that parse_record finds nothing in them: one line, no second bracket
-# that could begin a record, and none of the sentences at the start. This is most of a serving server's journal.
-_REST = r'[^"\\\[]*(?:(?:\\"|\[(?![\dA-Z]))[^"\\\[]*)*"[,} ]'
-_HEADED_NOISE = re.compile((rf'"MESSAGE" ?: ?"\[\d{{4}}-\d\d-\d\d [^\]"\\\\]{{1,70}}\] (?!{_ANY_SENTENCE})' + _REST).encode())
-_BARE_NOISE = re.compile((rf'"MESSAGE" ?: ?"(?!\[[\dA-Z])(?!(?:{_ANY_PREFIX})?(?:{_ANY_SENTENCE}|{_EXCEPTION_TYPE}[:"]))' + _REST).encode())
+# Raw log text of which it is certain that parse_record finds nothing in it: one line, no second bracket that could begin a record,
+# and none of the sentences at the start. This is most of what a serving server writes.
+
+
+def _noise(rest: str) -> str:
+    headed = rf'\[\d{{4}}-\d\d-\d\d [^\]"\\\n\r\x1b]{{1,70}}\] (?!{_ANY_SENTENCE})'
+    bare = rf'(?!\[[\dA-Z])(?!(?:{_ANY_PREFIX})?(?:{_ANY_SENTENCE}|{_EXCEPTION_TYPE}[:"\n]))'
+    return f"(?:{headed}|{bare}){rest}"
+
+
+# A line as it is, without its end, for expressions over bytes; the same as a string of JSON, without its quotes.
+NOISE = _noise(r"[^\n\r\x1b\[]*(?:\[(?![\dA-Z])[^\n\r\x1b\[]*)*")
+QUOTED_NOISE = _noise(r'[^"\\\[]*(?:(?:\\"|\[(?![\dA-Z]))[^"\\\[]*)*')
+_JOURNAL_NOISE = re.compile((rf'"MESSAGE" ?: ?"{QUOTED_NOISE}"[,}} ]').encode())
 
 
 def is_noise(line: bytes) -> bool:
     """True for a raw line of C(journalctl -o json) in which parse_record would find no event; false where that is not certain."""
-    return _HEADED_NOISE.search(line) is not None or _BARE_NOISE.search(line) is not None
+    return _JOURNAL_NOISE.search(line) is not None
 
 
 # Ansible writes the arguments of its modules to the journal: a quoted log line in them is no record of the server.
