@@ -15,25 +15,27 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any, NamedTuple, Optional
 
+from ansible_collections.inferops.sglang.plugins.module_utils._failure_figures import BootFigures
+from ansible_collections.inferops.sglang.plugins.module_utils._failure_kinds import kind_of
 from ansible_collections.inferops.sglang.plugins.module_utils._failures import (
-    KINDS,
     MAX_TRACES,
-    BootFigures,
     Cause,
     Failure,
     Traces,
     best,
     failure_of,
-    kind_of,
-    manager_kind,
+    manager_cause,
+    process_index,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import (
-    PHASES,
     STEPS,
+    PoolContext,
     RankId,
     RankReport,
     RankState,
+    capacity_of,
     least,
+    names_of,
     not_the_drafts,
     pools_of,
     report_of,
@@ -44,6 +46,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._startup_log impor
     ExceptionLine,
     Fatal,
     InitBegin,
+    Progress,
     Rank,
     Ready,
     Record,
@@ -58,6 +61,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._startup_log impor
     parse_suppressed,
     parse_unit_line,
 )
+from ansible_collections.inferops.sglang.plugins.module_utils._timeline import PHASES, BootClock, durations, is_later
 
 MAX_RANKS = 4096  # more ranks than any deployment has: a log that shows more is not believed
 
@@ -159,6 +163,10 @@ def _size(value: Any) -> Optional[int]:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
+def _share(value: Any) -> Optional[float]:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1 else None
+
+
 @dataclass(frozen=True)
 class Allocation:
     """One boot, as the collection hands it on."""
@@ -168,6 +176,9 @@ class Allocation:
     sglang_version: Optional[str]
     server_args: dict[str, Any]
     phase: str
+    phases: dict[str, float]
+    phase_percent: Optional[int]
+    waiting_for: Optional[str]
     ready: bool
     was_ready: bool
     stopped: bool
@@ -175,6 +186,7 @@ class Allocation:
     ranks: tuple[RankReport, ...]
     missing_ranks: tuple[RankId, ...]
     min_tokens: Optional[int]
+    capacity_tokens: Optional[int]
     max_total_num_tokens: Optional[int]
     context_len: Optional[int]
     max_running_requests: Optional[int]
@@ -186,6 +198,7 @@ class Allocation:
     restarts: int
     elapsed_s: Optional[float]
     last_milestone: Optional[str]
+    dropped_messages: int
     notes: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -195,6 +208,17 @@ class Allocation:
         values["ranks"] = list(values["ranks"])
         values["notes"] = list(self.notes)
         return values
+
+
+# Speculation whose draft model always has a pool of its own; others may share the target's, or have none.
+ALGORITHMS_WITH_A_POOL = frozenset(("DFLASH", "DDTREE", "EAGLE", "EAGLE3", "STANDALONE"))
+_ACTIVITIES = {
+    "starting": "setting up",
+    "weights": "loading weights",
+    "pool": "allocating pools",
+    "capture": "capturing graphs",
+    "warmup": "warming up",
+}
 
 
 class BootFolder:
@@ -216,9 +240,13 @@ class BootFolder:
         self._unit: list[UnitLine] = []
         self._suppressed = 0
         self._overflow = self._unbalanced = False
+        self._clock = BootClock()
+        self._first: Optional[float] = None
+        self._now: Optional[float] = None
+        self._reached: dict[str, float] = {}
+        self._percent: dict[str, int] = {}
         self._first_us: Optional[int] = None
-        self._last_us: Optional[int] = None
-        self._first_stamp = self._last_stamp = ""
+        self._first_stamp = ""
         self._milestone: Optional[str] = None
 
     # --- reading
@@ -248,7 +276,7 @@ class BootFolder:
             return
         self._cut(event)
         self._time(record, entry)
-        if not isinstance(event, (Traceback, ExceptionLine, Crash, ServerArgs)):
+        if not isinstance(event, (Traceback, ExceptionLine, Crash, ServerArgs, Progress)):
             self._milestone = record.body[:300]
         self._apply(event, record.rank, pid)
 
@@ -266,11 +294,11 @@ class BootFolder:
         self._seen = True
         if self._was_ready:
             return
-        if self._first_us is None:
-            self._first_us = entry.time_us
-        self._last_us = entry.time_us if entry.time_us is not None else self._last_us
+        now = self._clock.read(entry.clock_us, entry.time_us, record.stamp)
+        self._now = now if now is not None else self._now
+        self._first = self._now if self._first is None else self._first
+        self._first_us = entry.time_us if self._first_us is None else self._first_us
         self._first_stamp = self._first_stamp or record.stamp
-        self._last_stamp = record.stamp or self._last_stamp
 
     def _apply(self, event: Event, rank: Rank, pid: Optional[int]) -> None:
         handler = _HANDLERS.get(type(event))
@@ -286,14 +314,18 @@ class BootFolder:
             self._overflow = True
             return
         state = self._ranks.setdefault(key, RankState(rank, pid))
+        state.now = self._now
         STEPS[type(event)](state, event)
+        state.last = type(event)
         state.pid = pid if pid is not None else state.pid
         self._traces.goes_on(pid)
         self._reach(state.phase)
 
     def _reach(self, phase: str) -> None:
-        if PHASES.index(phase) > PHASES.index(self._phase):
+        if is_later(phase, self._phase):
             self._phase = phase
+            if self._now is not None:
+                self._reached[phase] = self._now
 
     # --- single events
 
@@ -309,8 +341,11 @@ class BootFolder:
         if self._lost or self._stopping:
             return
         self._ready = self._was_ready = True
-        self._phase = "ready"
+        self._reach("ready")
         self._traces.forget()
+
+    def _read_progress(self, event: Progress, _rank: Rank, _pid: Optional[int]) -> None:
+        self._percent[event.what] = event.percent
 
     def _read_stopping(self, _event: Stopping, _rank: Rank, _pid: Optional[int]) -> None:
         self._stopping = self._stopping or not self._lost
@@ -367,6 +402,13 @@ class BootFolder:
     # --- results
 
     @property
+    def phase_began(self) -> Optional[float]:
+        """When the phase it is in began, in seconds of the host's clock that never jumps; None where the log does not tell."""
+        if not self._clock.is_steady:
+            return None
+        return self._first if self._phase == "starting" else self._reached.get(self._phase)
+
+    @property
     def started(self) -> bool:
         """True once the log showed anything of a boot."""
         return self._seen
@@ -414,12 +456,16 @@ class BootFolder:
         dead = service is not None and service.dead
         failure = self._failure(reports, service, ended or dead) or verdict
         missing, complete = self._completeness(wanted, reports, parallel)
+        underway = failure is None and not dead and not self._was_ready and not self._stopping
         return Allocation(
             invocation_id=invocation_id,
             started_at=self._started_at(),
             sglang_version=sglang_version,
             server_args=self._args,
             phase="failed" if failure else self._phase,
+            phases=durations(self._reached, self._first, self._now),
+            phase_percent=self._percent.get(self._phase) if underway else None,
+            waiting_for=self._waiting_for(wanted, reports, parallel) if underway else None,
             ready=failure is None and not dead and (self._ready or (saved and self._stopping and self._was_ready)),
             was_ready=self._was_ready,
             stopped=failure is None and (self._stopping or dead),
@@ -427,6 +473,7 @@ class BootFolder:
             ranks=reports,
             missing_ranks=missing,
             min_tokens=least(report.tokens for report in reports),
+            capacity_tokens=capacity_of(reports) if complete else None,
             max_total_num_tokens=self._total_tokens,
             context_len=self._from_summary("context_len"),
             max_running_requests=self._from_summary("max_running_requests"),
@@ -438,6 +485,7 @@ class BootFolder:
             restarts=max(self.boots - 1, self._restarts, service.n_restarts if service else 0),
             elapsed_s=self._elapsed(),
             last_milestone=self._milestone,
+            dropped_messages=self._suppressed,
             notes=(*self._log_notes(wanted), *self._pool_notes(reports)),
         )
 
@@ -450,11 +498,23 @@ class BootFolder:
 
     def _reports(self, wanted: Sequence[RankId]) -> tuple[RankReport, ...]:
         states = self._believed(wanted)
-        template = next((state for state in states if state.closed), None)
-        silent = not any(state.has_pool_lines for state in states)
-        pools = [pools_of(state, template, self._total_tokens, silent) for state in states]
+        context = PoolContext(
+            template=next((state for state in states if state.closed), None),
+            total=self._total_tokens,
+            silent=not any(state.has_pool_lines for state in states),
+            dcp_size=_size(self._args.get("dcp_size")) or 1,
+        )
+        pools = [pools_of(state, context) for state in states]
         pattern = next(((target, draft) for target, draft in pools if target and draft), None)
-        return tuple(report_of(state, *not_the_drafts(pair, pattern)) for state, pair in zip(states, pools))
+        # once the final line is printed, no rank captures any more: the scheduler that prints it is the last to begin
+        until = self._reached.get("warmup", self._now)
+        both = self._drafts in ALGORITHMS_WITH_A_POOL and bool(self._summaries)
+        pairs = [not_the_drafts(pair, pattern, both and len(state.loads) > 1) for state, pair in zip(states, pools)]
+        return tuple(report_of(state, pair, self._first, until) for state, pair in zip(states, pairs))
+
+    @property
+    def _drafts(self) -> str:
+        return str(self._args.get("speculative_algorithm") or "NONE").upper()
 
     def _believed(self, wanted: Sequence[RankId]) -> list[RankState]:
         """The ranks to report: labelled ones, or the one process of a server that needs no labels."""
@@ -484,10 +544,19 @@ class BootFolder:
             return None
 
     def _elapsed(self) -> Optional[float]:
-        if self._first_us is not None and self._last_us is not None:
-            return round(max(self._last_us - self._first_us, 0) / 1e6, 1)
-        begin, end = _local_time(self._first_stamp), _local_time(self._last_stamp)
-        return max((end - begin).total_seconds(), 0.0) if begin and end else None
+        return round(max(self._now - self._first, 0.0), 1) if self._first is not None and self._now is not None else None
+
+    def _waiting_for(self, wanted: Sequence[RankId], reports: Sequence[RankReport], parallel: Parallelism) -> Optional[str]:
+        """Which ranks the start waits for, and what they are doing."""
+        if self._summaries:
+            return "the server's own first request"
+        came_to = {parallel.key(report.id): report.phase for report in reports}
+        phases = {rank: came_to.get(parallel.key(rank), "starting") for rank in wanted or [report.id for report in reports]}
+        if not phases:
+            return None
+        last = min(phases.values(), key=PHASES.index)
+        percent = f" ({self._percent[last]} %)" if last in self._percent else ""
+        return f"{names_of(rank for rank, phase in phases.items() if phase == last)} {_ACTIVITIES[last]}{percent}"
 
     # --- failure
 
@@ -503,22 +572,26 @@ class BootFolder:
         figures = BootFigures(
             before_gib=least(report.avail_before_weights_gib for report in reports),
             at_sizing_gib=least(report.avail_after_weights_gib for report in reports),
+            fraction=_share(self._args.get("mem_fraction_static")),
         )
         return failure_of(cause, self._guilty(cause, reports), figures)
 
     def _guilty(self, cause: Cause, reports: Sequence[RankReport]) -> Optional[dict[str, int]]:
         if cause.rank.labelled:
             return RankId(cause.rank.dp or 0, cause.rank.pp or 0, cause.rank.tp or 0).as_dict()
-        return reports[0].id.as_dict() if len(reports) == 1 and KINDS[cause.kind].weight < 2 else None
+        index, tp, dp = process_index(cause.text), _size(self._args.get("tp_size")), _size(self._args.get("dp_size"))
+        if index is not None and tp is not None and (dp or 1) == 1:
+            return RankId(0, index // tp, index % tp).as_dict()
+        return reports[0].id.as_dict() if len(reports) == 1 and cause.weight < 2 else None
 
     def _manager_causes(self, service: Optional[ServiceState]) -> list[Cause]:
         exits = "".join(f" (main process exited, {line.detail})" for line in self._unit if line.what == "exited")[:200]
         causes = [
-            Cause(manager_kind(line.what, line.detail), f"the service manager says: {line.detail}{exits}", Rank())
+            manager_cause(line.what, line.detail, f"the service manager says: {line.detail}{exits}")
             for line in self._fatal_unit_lines()
         ]
         if service is not None and service.failed and not (self._stopping and service.result in ("exit-code", "signal", "success")):
-            causes.append(Cause(manager_kind("failed", service.result), service.sentence(), Rank()))
+            causes.append(manager_cause("failed", service.result, service.sentence() + exits))
         gone = any(line.what == "ended" for line in self._unit) or (service is not None and service.dead and not service.failed)
         if gone and not self._stopping:
             # nobody stopped it, so it ended by itself, whatever its exit status says
@@ -553,8 +626,8 @@ class BootFolder:
         tokens = [report.tokens for report in reports if report.tokens is not None]
         smallest, largest = min(tokens, default=0), max(tokens, default=0)
         context, total = self._from_summary("context_len") or 0, self._total_tokens
+        one_pool = bool(tokens) and bool(self._summaries) and not any(report.draft for report in reports)
         bound = any(report.target and report.target.upper_bound_tokens is not None for report in reports)
-        drafts = str(self._args.get("speculative_algorithm") or "NGRAM").upper() not in ("NGRAM", "NONE")
         notes = (
             (
                 bool(tokens) and smallest < context,
@@ -567,7 +640,7 @@ class BootFolder:
             ),
             (bound, "a pool is known by its upper bound only: its real size is printed after graph capture"),
             (
-                drafts and bool(tokens) and bool(self._summaries) and not any(report.draft for report in reports),
+                self._drafts not in ("NGRAM", "NONE") and one_pool,
                 "a draft model is configured, but each rank shows one pool: if a line was lost, its memory may be the draft's "
                 "(the tokens are the same for both)",
             ),
@@ -578,6 +651,7 @@ class BootFolder:
 _HANDLERS: dict[type[Event], Any] = {
     Summary: BootFolder._read_summary,
     Ready: BootFolder._read_ready,
+    Progress: BootFolder._read_progress,
     Stopping: BootFolder._read_stopping,
     Fatal: BootFolder._read_fatal,
     Crash: BootFolder._read_crash,
@@ -595,10 +669,3 @@ def _spread(values: Sequence[Optional[float]]) -> Optional[float]:
 def _common(values: Sequence[Optional[str]]) -> Optional[str]:
     known = {value for value in values if value is not None}
     return known.pop() if len(known) == 1 else None
-
-
-def _local_time(stamp: str) -> Optional[datetime]:
-    try:
-        return datetime.strptime(stamp[:19].replace("T", " "), "%Y-%m-%d %H:%M:%S")
-    except ValueError:
-        return None

@@ -9,8 +9,9 @@ again. It gives up as soon as the log or the service manager proves that the sta
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Optional, Protocol
 
 from ansible_collections.inferops.sglang.plugins.module_utils._allocation import (
@@ -22,19 +23,54 @@ from ansible_collections.inferops.sglang.plugins.module_utils._allocation import
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._failures import KINDS, Failure
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalReader
-from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import PHASES
-from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock, wait_until
+from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId, names_of
+from ansible_collections.inferops.sglang.plugins.module_utils._timeline import PHASES
+from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock, Outcome, wait_until
 
 POLL_S = 1.0  # a start is given up one look after the look that saw it lost: under 3 s from the fatal line
+SILENCE_S = 300.0  # a caller who shows how a start goes on is told at least this often
+STEP_PERCENT = 10  # and each time the weights or the graphs have come so much further
 
 
 @dataclass(frozen=True)
 class Look:
-    """What is known now. ``lost``: it cannot come up any more."""
+    """What is known now. ``lost``: it cannot come up any more.
+
+    ``phase_age_s``: seconds since the phase began, by the journal, so also for one that began before it was looked at.
+    ``restarts``: automatic restarts of the unit when the watch began.
+    """
 
     allocation: Optional[Allocation]
     service: Optional[ServiceState]
     lost: bool
+    phase_age_s: Optional[float] = None
+    restarts: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Milestone:
+    """How far a watched start was when its caller was last told, and for how long it had been watched (seconds)."""
+
+    invocation_id: Optional[str] = None
+    restarts: Optional[int] = None
+    phase: Optional[str] = None
+    percent: Optional[int] = None
+    waited_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What is waited for and how long, in seconds.
+
+    ``goal``: C(none), C(pool) or C(ready). ``phase_timeouts``: how long a start may stay in a phase. ``settle_s``: how long a start must
+    have been at its goal. ``since``: what the caller knows already; the watching ends, unfinished, when there is something new to tell.
+    """
+
+    goal: str = "none"
+    timeout_s: float = 0.0
+    phase_timeouts: Mapping[str, float] = field(default_factory=dict)
+    settle_s: float = 0.0
+    since: Optional[Milestone] = None
 
 
 class Watch(Protocol):
@@ -105,6 +141,8 @@ class UnitWatch:
         version: Callable[[int], Optional[str]],
         expected: Parallelism,
         invocation: Optional[str] = None,
+        since: Optional[Milestone] = None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = unit
         self._unit = unit
@@ -113,8 +151,9 @@ class UnitWatch:
         self._version = version
         self._expected = expected
         self._asked = invocation
-        self._invocation = invocation
-        self._restarts: Optional[int] = None
+        self._invocation = invocation or (since.invocation_id if since else None)
+        self._restarts = since.restarts if since else None
+        self._now = now
         self._running_version: Optional[str] = None
         self._folder = BootFolder()
 
@@ -138,7 +177,11 @@ class UnitWatch:
             invocation_id=self._invocation,
             sglang_version=self._running_version,
         )
-        return Look(allocation, service, self._folder.lost or gone or service.dead)
+        return Look(allocation, service, self._folder.lost or gone or service.dead, self._phase_age(), self._restarts)
+
+    def _phase_age(self) -> Optional[float]:
+        began = self._folder.phase_began
+        return max(self._now() - began, 0.0) if began is not None else None
 
     def last_lines(self) -> list[str]:
         return self._reader.last_lines(self._invocation, 3) if self._invocation else []
@@ -161,31 +204,55 @@ class UnitWatch:
 
 @dataclass(frozen=True)
 class Observation:
-    """Where the watching ended. ``problem`` is the three-part message of an outcome that is not the one asked for."""
+    """Where the watching ended. ``problem`` is the three-part message of an outcome that is not the one asked for.
+
+    ``pending``: nothing is decided, but the start has come further than ``Terms.since`` says.
+    """
 
     look: Look
     problem: Optional[str]
     waited_s: float
     polls: int
+    pending: bool = False
 
 
-def observe(watch: Watch, goal: str, timeout_s: float, phase_timeouts: Mapping[str, float], clock: Clock) -> Observation:
+def observe(watch: Watch, terms: Terms, clock: Clock) -> Observation:
     """Looks until the start is C(ready) or has its C(pool) on every rank, is lost, or has no time left.
 
-    ``goal`` C(none) looks once and finds nothing wrong. ``phase_timeouts``: seconds a start may stay in a phase, by phase.
+    A goal of C(none) looks once and finds nothing wrong.
     """
-    if goal == "none":
+    if terms.goal == "none":
         return Observation(watch.look(final=True), None, 0.0, 1)
-    patience = _Patience(goal, phase_timeouts, clock)
-    outcome = wait_until(lambda: watch.look(final=False), patience.over, timeout_s, POLL_S, clock)
-    look = outcome.value
-    if _reached(look, goal):
-        return Observation(look, None, outcome.elapsed_s, outcome.polls)
+    before = terms.since.waited_s if terms.since else 0.0
+    patience = _Patience(terms, clock)
+    outcome = wait_until(lambda: watch.look(final=False), patience.over, max(terms.timeout_s - before, 0.0), POLL_S, clock)
+    look, waited, polls = outcome.value, before + outcome.elapsed_s, outcome.polls
+    if patience.has_news:
+        return Observation(look, None, waited, polls, pending=True)
+    if _reached(look, terms.goal) and terms.settle_s:
+        settled = _settle(watch, look, terms, clock)
+        look, waited, polls = settled.value, waited + settled.elapsed_s, polls + settled.polls - 1
+    if _reached(look, terms.goal):
+        return Observation(look, None, waited, polls)
     if not look.lost:
         look = watch.look(final=True)
-        look = _call_it_a_hang(look, goal, outcome.elapsed_s, patience.overdue)
-    problem = None if _reached(look, goal) else explain(watch, goal, timeout_s, look)
-    return Observation(look, problem, outcome.elapsed_s, outcome.polls)
+        look = _call_it_a_hang(look, terms.goal, waited, patience.overdue)
+    problem = None if _reached(look, terms.goal) else explain(watch, terms.goal, terms.timeout_s, look)
+    return Observation(look, problem, waited, polls)
+
+
+def _settle(watch: Watch, look: Look, terms: Terms, clock: Clock) -> Outcome[Look]:
+    """Watches a start that is at its goal until it has been there long enough; one that was ready before costs no time."""
+    ready = look.allocation is not None and look.allocation.ready
+    left = terms.settle_s - (look.phase_age_s or 0.0 if ready else 0.0)
+    if left <= 0:
+        return Outcome(True, look, 0.0, 1)
+    outcome = wait_until(lambda: watch.look(final=False), lambda seen: not _reached(seen, terms.goal), left, POLL_S, clock)
+    if outcome.ok and outcome.value.lost:
+        # one more look: the lines that say why may still be on their way
+        clock.sleep(POLL_S)
+        return replace(outcome, value=watch.look(final=False))
+    return outcome
 
 
 def shortcoming(watch: Watch, look: Look) -> Optional[str]:
@@ -199,33 +266,53 @@ def shortcoming(watch: Watch, look: Look) -> Optional[str]:
 class _Patience:
     """Decides after each look whether a further one is of use."""
 
-    def __init__(self, goal: str, phase_timeouts: Mapping[str, float], clock: Clock) -> None:
-        self._goal = goal
-        self._limits = phase_timeouts
+    def __init__(self, terms: Terms, clock: Clock) -> None:
+        self._terms = terms
         self._clock = clock
+        self._began = clock.now()
         self._phase = ""
         self._since = 0.0
         self._lost_before = False
         self.overdue: Optional[str] = None
+        self.has_news = False
 
     def over(self, look: Look) -> bool:
-        if _reached(look, self._goal):
+        if _reached(look, self._terms.goal):
             return True
         if look.lost:
             # one more look: the lines that say why may still be on their way
             certain, self._lost_before = self._lost_before, True
             return certain
-        return self._phase_is_overdue(look.allocation.phase if look.allocation else "starting")
+        if self._phase_is_overdue(look):
+            return True
+        self.has_news = self._terms.since is not None and self._is_news(look, self._terms.since)
+        return self.has_news
 
-    def _phase_is_overdue(self, phase: str) -> bool:
+    def _phase_is_overdue(self, look: Look) -> bool:
         now = self._clock.now()
+        phase = look.allocation.phase if look.allocation else "starting"
         if phase != self._phase:
             self._phase, self._since = phase, now
-        limit = self._limits.get(phase)
-        if limit is None or now - self._since < limit:
+        limit = self._terms.phase_timeouts.get(phase)
+        age = look.phase_age_s if look.phase_age_s is not None else now - self._since
+        if limit is None or age < limit:
             return False
         self.overdue = phase
         return True
+
+    def _is_news(self, look: Look, since: Milestone) -> bool:
+        seen = milestone_of(look, 0.0)
+        return (seen.phase, seen.percent) != (since.phase, since.percent) or self._clock.now() - self._began >= SILENCE_S
+
+
+def milestone_of(look: Look, waited_s: float) -> Milestone:
+    """What a caller is to be told, in steps that are worth a line."""
+    allocation = look.allocation
+    if allocation is None:
+        return Milestone(None, look.restarts, "starting", None, waited_s)
+    percent = allocation.phase_percent
+    step = percent - percent % STEP_PERCENT if percent is not None else None
+    return Milestone(allocation.invocation_id, look.restarts, allocation.phase, step, waited_s)
 
 
 def _reached(look: Look, goal: str) -> bool:
@@ -238,8 +325,8 @@ def _reached(look: Look, goal: str) -> bool:
 def _call_it_a_hang(look: Look, goal: str, waited_s: float, overdue: Optional[str]) -> Look:
     """A start that is neither up nor lost when the time is over hangs."""
     allocation = look.allocation
-    if allocation is None or _reached(look, goal) or allocation.failure is not None:
-        return look
+    if allocation is None or _reached(look, goal) or allocation.failure is not None or allocation.dropped_messages:
+        return look  # where messages were dropped, the line that is waited for may be one of them
     behind = _laggards(allocation)
     text = (
         f"no progress to {goal} within {waited_s:.0f} s: the start stands in phase {allocation.phase}"
@@ -253,10 +340,9 @@ def _laggards(allocation: Allocation) -> str:
     """Which ranks are behind, for a message."""
     if not allocation.ranks:
         return "no rank has reported yet"
-    last = min(PHASES.index(report.phase) for report in allocation.ranks)
-    behind = [f"TP{report.tp}" for report in allocation.ranks if PHASES.index(report.phase) == last]
-    silent = [f"TP{rank.tp}" for rank in allocation.missing_ranks]
-    return f"behind: {', '.join(behind[:16])} ({PHASES[last]}), without a pool: {', '.join(silent[:16]) or 'none'}"
+    last = min((report.phase for report in allocation.ranks), key=PHASES.index)
+    behind = names_of(report.id for report in allocation.ranks if report.phase == last)
+    return f"behind: {behind} ({last}), without a pool: {names_of(allocation.missing_ranks) or 'none'}"
 
 
 def explain(watch: Watch, goal: str, timeout_s: float, look: Look) -> str:
@@ -272,14 +358,19 @@ def _found(watch: Watch, look: Look) -> str:
     if allocation is None:
         return look.service.sentence() + ", and no start of it in the journal" if look.service else "no start of a server in the log"
     if allocation.failure is None:
-        missing = ", ".join(f"TP{rank.tp}" for rank in allocation.missing_ranks[:16])
+        missing = names_of(allocation.missing_ranks)
         why = "; ".join(allocation.notes) or "ranks reported that were not expected"
         unproved = "" if allocation.complete else f", and not every rank is proved to have its pool: {why}"
         state = "a server that was stopped" if allocation.stopped else f"phase {allocation.phase}"
-        return state + (f", no pool from {missing}" if missing else unproved) + _last_line(watch)
+        return state + (f", no pool from {missing}" if missing else unproved) + _dropped(allocation) + _last_line(watch)
     failure = allocation.failure
-    place = f" on TP{failure.rank['tp']}" if failure.rank else ""
+    place = f" on {names_of([RankId(**failure.rank)])}" if failure.rank else ""
     return f"{failure.kind}{place}: {failure.message}{_last_line(watch)}"
+
+
+def _dropped(allocation: Allocation) -> str:
+    count = allocation.dropped_messages
+    return f", but the log daemon dropped {count:,} messages of it, so what is missing here is unknown, not failed" if count else ""
 
 
 def _last_line(watch: Watch) -> str:
@@ -296,6 +387,8 @@ def _remedy(look: Look) -> str:
         return "check the name of the unit, and that it is installed on this host"
     if allocation is None or allocation.stopped:
         return "start the server, then look again"
+    if allocation.dropped_messages:
+        return "set LogRateLimitIntervalSec=0 in the unit, so that no message is dropped, and start it again"
     if allocation.ready:
         return "give tp_size (pp_size, dp_size) as the server has them, or start it again with its whole log kept"
     return "wait for it (wait_for), or read the log of this start"

@@ -246,7 +246,7 @@ def _tokens(entry: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]], dcp_si
     """Tokens that requests can fill: under decode context parallelism as many times the rows of one rank."""
     of_ranks = [tokens for tokens in (_count(_mapping(rank.get("target")).get("tokens")) for rank in ranks) if tokens]
     if of_ranks:
-        return min(of_ranks) * dcp_size
+        return min(of_ranks)
     if dcp_size == 1:
         return _count(entry.get("min_tokens")) or _count(entry.get("max_total_num_tokens"))
     version, summary = version_fact(entry.get("sglang_version")), _count(entry.get("max_total_num_tokens"))

@@ -10,7 +10,7 @@ further ones are the drafts'. Nothing in a line says to which model it belongs. 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Optional, TypeVar
 
 from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import (
@@ -26,11 +26,12 @@ from ansible_collections.inferops.sglang.plugins.module_utils._startup_log impor
     WeightsBegin,
     WeightsEnd,
 )
+from ansible_collections.inferops.sglang.plugins.module_utils._timeline import durations, is_later
 
-PHASES = ("starting", "weights", "pool", "capture", "warmup", "ready")
 Number = TypeVar("Number", int, float)
 
 MAX_LINES = 64  # pool lines kept of one rank; SGLang prints one or two of each model
+MAX_NAMES = 16  # spans of ranks in one message
 
 
 class RankId(NamedTuple):
@@ -43,10 +44,30 @@ class RankId(NamedTuple):
     def as_dict(self) -> dict[str, int]:
         return {"tp": self.tp, "pp": self.pp, "dp": self.dp}
 
+    @property
+    def group(self) -> str:
+        """The dimensions before the TP rank as SGLang writes them; those of number 0 are left out."""
+        return "".join(f"{name}{number} " for name, number in (("DP", self.dp), ("PP", self.pp)) if number)
+
+
+def names_of(ranks: Iterable[RankId]) -> str:
+    """Ranks as SGLang's log names them, neighbours as a span: C(TP0-TP7), C(PP1 TP0, PP1 TP2-TP3)."""
+    spans: list[tuple[RankId, RankId]] = []
+    for rank in sorted(set(ranks)):
+        if spans and rank == spans[-1][1]._replace(tp=spans[-1][1].tp + 1):
+            spans[-1] = (spans[-1][0], rank)
+        else:
+            spans.append((rank, rank))
+    names = [f"{first.group}TP{first.tp}" + (f"-TP{last.tp}" if last != first else "") for first, last in spans]
+    return ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
+
 
 @dataclass(frozen=True)
 class Pool:
-    """The pool of one model on one rank. MLA models print ``kv_gib``, all others ``k_gib`` and ``v_gib``."""
+    """The pool of one model on one rank. MLA models print ``kv_gib``, all others ``k_gib`` and ``v_gib``.
+
+    ``tokens``: what requests can fill. ``shard_tokens``: the part of them that lies on this rank, under decode context parallelism.
+    """
 
     tokens: Optional[int]
     kv_gib: Optional[float]
@@ -55,6 +76,7 @@ class Pool:
     dtype: Optional[str]
     avail_after_gib: Optional[float]
     upper_bound_tokens: Optional[int] = None
+    shard_tokens: Optional[int] = None
 
     @property
     def shape(self) -> tuple[Optional[float], ...]:
@@ -71,6 +93,7 @@ class RankReport:
     ep: Optional[int]
     pid: Optional[int]
     phase: str
+    phases: dict[str, float]
     avail_before_weights_gib: Optional[float]
     avail_after_weights_gib: Optional[float]
     weights_gib: Optional[float]
@@ -130,6 +153,8 @@ class RankState:
     rank: Rank
     pid: Optional[int]
     phase: str = "starting"
+    now: Optional[float] = None
+    reached: dict[str, float] = field(default_factory=dict)
     loads: list[_Load] = field(default_factory=list)
     closed: list[_Section] = field(default_factory=list)
     open: _Section = field(default_factory=_Section)
@@ -138,6 +163,7 @@ class RankState:
     post_sizes: Optional[SplitSizes] = None
     summary: Optional[Summary] = None
     slots: Optional[int] = None
+    last: Optional[type[Event]] = None
     capturing: bool = False
     capture_gib: Optional[float] = None
     last_gib: Optional[float] = None
@@ -155,20 +181,21 @@ class RankState:
         return RankId(self.rank.dp or 0, self.rank.pp or 0, self.rank.tp or 0)
 
     def reach(self, phase: str) -> None:
-        if PHASES.index(phase) > PHASES.index(self.phase):
+        """The rank shows, at the time of ``now``, that it has come to this phase."""
+        if is_later(phase, self.phase):
             self.phase = phase
+            if self.now is not None:
+                self.reached[phase] = self.now
 
     def stage(self) -> str:
         """What this rank was doing last, for the failures that only differ by that."""
-        if self.loads and not self.loads[-1].ended:
+        if self.last is WeightsBegin:
             return "draft_weights" if self.has_pool else "weights"
-        if self.capturing:
+        if self.last in (Capture, PostCapturePool, Summary):
             return "capture"
-        if len(self.loads) > max(len(self.closed), 1) or (self.closed and not self.open.empty):
-            return "draft_pool" if self.closed else "pool"
         if not self.closed:
-            return "pool" if self.loads else "weights"
-        return "capture"
+            return "pool"
+        return "draft_pool" if not self.open.empty or len(self.loads) > max(len(self.closed), 1) else "capture"
 
 
 # --- what an event does to its rank -----------------------------------------------------------------------------------
@@ -259,18 +286,32 @@ STEPS: dict[type[Event], Any] = {
 # --- pools of a rank --------------------------------------------------------------------------------------------------
 
 
-def pools_of(state: RankState, template: Optional[RankState], total: Optional[int], silent: bool) -> tuple[Optional[Pool], Optional[Pool]]:
-    """Target and draft pool of a rank: its first section, and all further ones together.
+@dataclass(frozen=True)
+class PoolContext:
+    """What the pools of one rank are read with.
 
     ``template``: a rank that printed its sections' ends. ``total``: tokens of the final line. ``silent``: no rank of this build printed
     any pool line, so the final line of each rank is the word on its pool; in all other builds a missing pool line is a lost one.
+    ``dcp_size``: ranks that each hold a part of the same tokens.
     """
-    sections = _sections(state, template)
+
+    template: Optional[RankState] = None
+    total: Optional[int] = None
+    silent: bool = False
+    dcp_size: int = 1
+
+
+def pools_of(state: RankState, context: PoolContext) -> tuple[Optional[Pool], Optional[Pool]]:
+    """Target and draft pool of a rank: its first section, and all further ones together."""
+    total = context.total
+    sections = _sections(state, context.template)
     target = _pool(sections[0], total, state.post_sizes) if sections else None
-    if target is None and silent and state.summary is not None:
+    if target is None and context.silent and state.summary is not None:
         target = Pool(state.summary.max_total_num_tokens, None, None, None, None, sections[0].avail_gib if sections else None)
     if target is not None and state.post_target is not None:
         target = _replaced(target, state.post_target)
+    if target is not None and not (sections and sections[0].sizes):
+        target = _widened(target, context.dcp_size)
     drafts = [pool for pool in (_pool(section, total, None) for section in sections[1:]) if pool]
     if drafts and state.post_drafts:
         drafts = [_replaced(pool, post) for pool, post in zip(drafts, state.post_drafts)]
@@ -349,6 +390,16 @@ def _replaced(pool: Pool, post: KvPool) -> Pool:
     return Pool(post.tokens, post.kv_gib, post.k_gib, post.v_gib, post.dtype or pool.dtype, pool.avail_after_gib)
 
 
+def _widened(target: Pool, dcp_size: int) -> Pool:
+    """Under decode context parallelism a rank prints its own rows, and requests fill those of all ranks that share them.
+
+    The draft's pool is printed whole, and pools with a sliding window are not shared (SGLang 0.5.17 to 0.5.23).
+    """
+    if dcp_size < 2 or target.tokens is None:
+        return target
+    return replace(target, tokens=target.tokens * dcp_size, shard_tokens=target.tokens)
+
+
 def _sum_of(pools: list[Pool]) -> Optional[Pool]:
     """Several drafts (one for each prediction head) as one: their memory adds up, their tokens are the smallest."""
     if not pools:
@@ -364,17 +415,23 @@ def _sum_of(pools: list[Pool]) -> Optional[Pool]:
 
 
 def not_the_drafts(
-    pools: tuple[Optional[Pool], Optional[Pool]], pattern: Optional[tuple[Pool, Pool]]
+    pools: tuple[Optional[Pool], Optional[Pool]], pattern: Optional[tuple[Pool, Pool]], two: bool
 ) -> tuple[Optional[Pool], Optional[Pool]]:
-    """Where a rank's target line was lost, its draft's line would stand in for it: told by the shape other ranks print."""
+    """Where a rank's target line was lost, its draft's line would stand in for it: told by the shapes that other ranks print.
+
+    ``two``: this rank must have printed both. Where no shape tells whose pool the only one is, it proves nothing.
+    """
     target, draft = pools
-    if pattern is None or target is None or draft is not None or pattern[0].shape == pattern[1].shape:
+    if target is None or draft is not None:
         return pools
+    if pattern is None or pattern[0].shape == pattern[1].shape:
+        return (None, None) if two else pools
     return (None, target) if target.shape == pattern[1].shape else pools
 
 
-def report_of(state: RankState, target: Optional[Pool], draft: Optional[Pool]) -> RankReport:
-    """The rank as the allocation shows it."""
+def report_of(state: RankState, pools: tuple[Optional[Pool], Optional[Pool]], began: Optional[float], until: Optional[float]) -> RankReport:
+    """The rank as the allocation shows it. ``began`` and ``until``: the boot's first moment, and the end of what this rank did in it."""
+    target, draft = pools
     sized_after = [load for load in state.loads if load.ended and load.before_pool]
     ends = [section.avail_gib for section in state.closed if section.avail_gib is not None]
     rank_id = state.id
@@ -385,6 +442,7 @@ def report_of(state: RankState, target: Optional[Pool], draft: Optional[Pool]) -
         ep=state.rank.ep,
         pid=state.pid,
         phase=state.phase,
+        phases=durations(state.reached, began, until),
         avail_before_weights_gib=state.loads[0].begin_gib if state.loads else None,
         avail_after_weights_gib=sized_after[-1].end_gib if sized_after else None,
         weights_gib=state.loads[0].weights_gib if state.loads else None,
@@ -412,6 +470,16 @@ def _swa_tokens(state: RankState) -> Optional[int]:
     if sizes is not None:
         return sizes.swa
     return next((line.tokens for line in first.lines if (line.label or "").lower() == "swa"), None)
+
+
+def capacity_of(reports: Iterable[RankReport]) -> Optional[int]:
+    """Tokens that all requests together can fill: data-parallel ranks add up, ranks that share a request have the least of theirs."""
+    replicas: dict[int, int] = {}
+    for report in reports:
+        if report.tokens is None:
+            return None
+        replicas[report.dp] = min(report.tokens, replicas.get(report.dp, report.tokens))
+    return sum(replicas.values()) or None
 
 
 def least(values: Iterable[Optional[Number]]) -> Optional[Number]:

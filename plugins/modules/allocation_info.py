@@ -19,6 +19,7 @@ description:
     server's arguments.
   - Waits for the start if told to, in one task and without retries. It gives up within 3 seconds after a fatal line, or as soon
     as the unit is no longer active, and not only when the time is over.
+  - A person at the terminal sees a line on standard error for each phase of a unit that is waited for, and for each tenth of its weights.
   - A start that printed its pools is not proof of a server that serves. Use the test P(inferops.sglang.pool_sufficient#test) on the result.
 extends_documentation_fragment: [inferops.sglang.attributes]
 attributes:
@@ -77,10 +78,39 @@ options:
     default: 1800
   phase_timeouts:
     description:
-      - Seconds the start may stay in one phase while this module waits. A longer stay fails as a hang.
+      - Seconds the start may stay in one phase. A longer stay fails as a hang.
       - The keys are phases, V(starting), V(weights), V(pool), V(capture) and V(warmup).
+      - For a unit they count from when the phase began, which may be before this module was called. For a log, from when it was seen.
     type: dict
     default: {}
+  settle_time:
+    description:
+      - Seconds a unit must have been at what is waited for, without a restart and without a failure, before this module is content.
+      - A server that has been ready for longer costs no time. Waiting for this is not part of O(wait_timeout).
+    type: int
+    default: 0
+  since:
+    description:
+      - What an earlier call returned as RV(progress). The module then returns as soon as it has something new to tell, undecided.
+      - In a playbook this needs no thought, as the calls that show a start's progress are made by themselves.
+    type: dict
+    suboptions:
+      invocation_id:
+        description: The start that is watched.
+        type: str
+      restarts:
+        description: Automatic restarts of the unit when the watch began.
+        type: int
+      phase:
+        description: The phase that is known.
+        type: str
+      percent:
+        description: How far the weights or the graphs were.
+        type: int
+      waited_s:
+        description: Seconds that earlier calls waited. They are part of O(wait_timeout).
+        type: float
+        default: 0.0
   require_ready:
     description: Fail if the server is not ready, or not every expected rank has reported its pool.
     type: bool
@@ -136,6 +166,17 @@ allocation:
     phase:
       description: One of V(starting), V(weights), V(pool), V(capture), V(warmup), V(ready), V(failed).
       type: str
+    phases:
+      description:
+        - Seconds it spent in each phase, by phase. The last one counts up to the last line that tells something.
+        - By the clock of the host that never jumps. In plain logs by the times that SGLang printed.
+      type: dict
+    phase_percent:
+      description: How far the progress bar of the weights or of the graphs is, while one of them is under way.
+      type: int
+    waiting_for:
+      description: Which ranks a start that is under way waits for, and what they are doing.
+      type: str
     ready:
       description:
         - Whether the server of this start said that it is ready, and did not fail since.
@@ -173,6 +214,9 @@ allocation:
         phase:
           description: How far this rank has come.
           type: str
+        phases:
+          description: Seconds this rank spent in each phase, by phase.
+          type: dict
         avail_before_weights_gib:
           description: Free memory before the first model was loaded.
           type: float
@@ -202,7 +246,10 @@ allocation:
           type: dict
           contains: &pool
             tokens:
-              description: Tokens it holds.
+              description: Tokens that requests can fill. Under decode context parallelism those of all ranks that share them.
+              type: int
+            shard_tokens:
+              description: The part of them that this rank holds, under decode context parallelism.
               type: int
             kv_gib:
               description: Its memory, as MLA models print it.
@@ -238,6 +285,12 @@ allocation:
       elements: dict
     min_tokens:
       description: The smallest pool of the target model.
+      type: int
+    capacity_tokens:
+      description:
+        - Tokens that all requests together can fill. Tensor-parallel ranks share a pool, data-parallel ranks add up, and pipeline stages
+          have as many as the smallest of them.
+        - V(null) unless every expected rank reported.
       type: int
     max_total_num_tokens:
       description: Tokens in the final line, the smallest if several ranks print one.
@@ -291,6 +344,9 @@ allocation:
     last_milestone:
       description: The last known line.
       type: str
+    dropped_messages:
+      description: Messages of the unit that the log daemon dropped. What is missing is then unknown, not absent.
+      type: int
     notes:
       description: What else a reader should know, for example that the log daemon dropped messages.
       type: list
@@ -335,25 +391,33 @@ polls:
   description: How often it looked.
   returned: unless the log could not be read
   type: int
+progress:
+  description: What to give as O(since) in the next call, with V(invocation_id), V(restarts), V(phase), V(percent) and V(waited_s).
+  returned: with O(since), while nothing is decided
+  type: dict
 """
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any, Optional
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Entry, Parallelism
 from ansible_collections.inferops.sglang.plugins.module_utils._boot_watch import (
     JournalWatch,
+    Milestone,
+    Terms,
     TextWatch,
     UnitWatch,
     Watch,
+    milestone_of,
     observe,
     shortcoming,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalError, JournalReader, Source, text_entries
-from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import PHASES
 from ansible_collections.inferops.sglang.plugins.module_utils._service import read_service, running_version, unit_name
+from ansible_collections.inferops.sglang.plugins.module_utils._timeline import PHASES
 from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -369,6 +433,17 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "wait_for": {"type": "str", "choices": ["none", "pool", "ready"], "default": "none"},
     "wait_timeout": {"type": "int", "default": 1800},
     "phase_timeouts": {"type": "dict", "default": {}},
+    "settle_time": {"type": "int", "default": 0},
+    "since": {
+        "type": "dict",
+        "options": {
+            "invocation_id": {"type": "str"},
+            "restarts": {"type": "int"},
+            "phase": {"type": "str"},
+            "percent": {"type": "int"},
+            "waited_s": {"type": "float", "default": 0.0},
+        },
+    },
     "require_ready": {"type": "bool", "default": False},
 }
 TEXT_SOURCES = ("log_files", "log_text")
@@ -417,6 +492,7 @@ def make_watch(module: AnsibleModule, expected: Parallelism) -> Watch:
         version=lambda pid: running_version(pid, read_bytes, list_directory),
         expected=expected,
         invocation=asked["invocation_id"],
+        since=Milestone(**asked["since"]) if asked["since"] else None,
     )
 
 
@@ -436,10 +512,10 @@ def read_limits(module: AnsibleModule) -> dict[str, float]:
                 f"give seconds for any of {', '.join(PHASES[:-1])}"
             )
         limits[phase] = number
-    for name in ("tp_size", "pp_size", "dp_size", "wait_timeout"):
+    for name, least in (("tp_size", 1), ("pp_size", 1), ("dp_size", 1), ("wait_timeout", 0), ("settle_time", 0)):
         value = module.params[name]
-        if value is not None and value < (0 if name == "wait_timeout" else 1):
-            module.fail_json(msg=f"asked for {name}={value}, found that it is too small; give {name} as 1 or more, or leave it out")
+        if value is not None and value < least:
+            module.fail_json(msg=f"asked for {name}={value}, found that it is too small; give {name} as {least} or more, or leave it out")
     return limits
 
 
@@ -456,10 +532,15 @@ def run(module: AnsibleModule) -> None:
     asked = module.params
     expected = Parallelism(asked["tp_size"], asked["pp_size"], asked["dp_size"])
     watch = make_watch(module, expected)
-    goal = "none" if module.check_mode else asked["wait_for"]
-    # a text does not grow: one look says all
-    timeout = 0 if asked["log_text"] is not None else asked["wait_timeout"]
-    seen = observe(watch, goal, timeout, limits, Clock())
+    terms = Terms(
+        goal="none" if module.check_mode else asked["wait_for"],
+        # a text does not grow: one look says all
+        timeout_s=0 if asked["log_text"] is not None else asked["wait_timeout"],
+        phase_timeouts=limits,
+        settle_s=asked["settle_time"] if isinstance(watch, UnitWatch) else 0,
+        since=Milestone(**asked["since"]) if asked["since"] else None,
+    )
+    seen = observe(watch, terms, Clock())
     allocation, service = seen.look.allocation, seen.look.service
     result: dict[str, Any] = {
         "changed": False,
@@ -468,6 +549,8 @@ def run(module: AnsibleModule) -> None:
         "waited_s": round(seen.waited_s, 1),
         "polls": seen.polls,
     }
+    if seen.pending:
+        module.exit_json(**result, progress=asdict(milestone_of(seen.look, seen.waited_s)))
     problem = seen.problem
     if problem is None and asked["require_ready"] and not module.check_mode:
         problem = shortcoming(watch, seen.look)

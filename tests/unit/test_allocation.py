@@ -17,6 +17,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._allocation import
     Parallelism,
     ServiceState,
 )
+from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId, names_of
 from ansible_collections.inferops.sglang.plugins.test.sglang import pool_sufficient
 from ansible_collections.inferops.sglang.tests.unit.boots import FIRST, READY, SECOND, Line, log_lines, stamped
 from hypothesis import given, settings
@@ -290,6 +291,55 @@ def test_builds_without_a_pool_line_are_known_by_the_final_line_of_each_rank():
     assert [rank.tp for rank in fold(lines[:-1]).missing_ranks] == [1]
 
 
+KV_ROWS = "KV Cache is allocated. dtype: torch.bfloat16, #tokens: 50000, KV size: 3.27 GB"
+KV_WHOLE = "KV Cache is allocated. dtype: torch.bfloat16, #tokens: 200000, K size: 0.28 GB, V size: 0.28 GB"
+POOL_END = "Memory pool end. avail mem=6.00 GB"
+
+
+@pytest.mark.parametrize(
+    ("final", "admitted"),
+    [("max_total_num_tokens=200000, context_len=262144", True), ("max_total_num_tokens=50000, context_len=262144", False)],
+    ids=["0.5.21-0.5.23 counts what requests can fill", "0.5.17-0.5.20 admits the rows of one rank"],
+)
+def test_ranks_that_share_tokens_print_their_own_rows_and_hold_those_of_all(final, admitted):
+    lines = [arguments(tp_size=8, dcp_size=4, speculative_algorithm="EAGLE3")]
+    lines += [stamped(f"TP{tp}", text) for tp in range(8) for text in (KV_ROWS, POOL_END, KV_WHOLE, POOL_END)]
+    allocation = fold([*lines, stamped("TP0", final), stamped("", READY)])
+    assert {(rank.target.tokens, rank.target.shard_tokens, rank.draft.tokens) for rank in allocation.ranks} == {(200000, 50000, 200000)}
+    assert pool_sufficient(allocation.as_dict(), 200000) is admitted
+
+
+# name, arguments, labels with their tokens, what all requests together can fill
+CAPACITIES = [
+    ("tensor-parallel ranks share", {"tp_size": 2}, {"TP0": 1000, "TP1": 1000}, 1000),
+    ("pipeline stages have the least of theirs", {"tp_size": 1, "pp_size": 2}, {"PP0": 1000, "PP1": 700}, 700),
+    ("data-parallel ranks add up", {"tp_size": 1, "dp_size": 2}, {"DP0": 1000, "DP1": 900}, 1900),
+    (
+        "attention data-parallel groups add up",
+        {"tp_size": 4, "dp_size": 2, "enable_dp_attention": True},
+        {"DP0 TP0": 1000, "DP0 TP1": 1000, "DP1 TP2": 800, "DP1 TP3": 800},
+        1800,
+    ),
+    ("a boot that lacks a rank has none", {"tp_size": 2}, {"TP0": 1000}, None),
+]
+
+
+@pytest.mark.parametrize(("args", "pools", "tokens"), [case[1:] for case in CAPACITIES], ids=[case[0] for case in CAPACITIES])
+def test_what_all_requests_together_can_fill(args, pools, tokens):
+    assert fold([arguments(**args), *(line for rank, of in pools.items() for line in start(rank, of))]).capacity_tokens == tokens
+
+
+def test_two_models_and_one_pool_line_prove_no_target():
+    """Both lines of the target's pool were lost; the draft's says as many tokens."""
+    load = ["Load weight begin. avail mem=80.00 GB", "Load weight end. avail mem=9.00 GB, mem usage=71.00 GB."]
+    kv, end = "KV Cache is allocated. #tokens: 1000, K size: 0.28 GB, V size: 0.28 GB", "Memory pool end. avail mem=6.00 GB"
+    rest = [*(stamped("TP0", text) for text in (*load, *load, kv, end, SUMMARY)), stamped("", READY)]
+    allocation = fold([arguments(tp_size=1, speculative_algorithm="EAGLE3"), *rest])
+    assert (allocation.complete, [rank.target for rank in allocation.ranks]) == (False, [None])
+    # a draft that shares the target's pool has none of its own
+    assert fold([arguments(tp_size=1, speculative_algorithm="FROZEN_KV_MTP"), *rest]).complete
+
+
 # --- which ranks must report: name, server_args, labels that report, missing (dp, pp, tp)
 DP_ATTENTION = {"tp_size": 4, "dp_size": 2, "enable_dp_attention": True}
 RANKS = [
@@ -401,6 +451,75 @@ def test_times_come_from_the_journal_and_else_from_the_log():
     assert allocation.elapsed_s == float(len(SECOND.lines()) - 1)
     text = fold(["[2026-05-30 22:08:02] server_args={'tp_size': 1}", "[2026-05-30 22:09:32] The server is fired up and ready to roll!"])
     assert (text.started_at, text.elapsed_s) == ("2026-05-30 22:08:02", 90.0)
+
+
+def at(second: int, rank: str, message: str) -> Entry:
+    """An entry whose host's clock stood still for a day before it jumped back: only the clock that never jumps is right."""
+    return Entry(f"[2026-05-30 22:08:02{rank and ' ' + rank}] {message}", 1, 1780000000000000, clock_us=(5000 + second) * 1_000_000)
+
+
+SLOW = [
+    at(0, "", "server_args={'tp_size': 2}"),
+    at(8, "TP0", "Load weight begin. avail mem=80.00 GB"),
+    at(9, "TP1", "Load weight begin. avail mem=80.00 GB"),
+    at(300, "TP0", "Load weight end. avail mem=9.00 GB, mem usage=71.00 GB."),
+    at(600, "TP1", "Load weight end. avail mem=9.00 GB, mem usage=71.00 GB."),
+    *(at(601, rank, "KV Cache is allocated. #tokens: 1000, KV size: 2.00 GB") for rank in ("TP0", "TP1")),
+    at(602, "TP0", "Capture cuda graph begin. avail mem=7.00 GB"),
+    at(603, "TP1", "Capture cuda graph begin. avail mem=7.00 GB"),
+    at(640, "TP0", SUMMARY),
+    at(650, "", READY),
+]
+
+
+def test_how_long_each_phase_took_for_the_boot_and_for_each_rank():
+    allocation = fold(SLOW)
+    assert allocation.phases == {"starting": 8.0, "weights": 593.0, "pool": 1.0, "capture": 38.0, "warmup": 10.0}
+    assert allocation.ranks[0].phases == {"starting": 8.0, "weights": 593.0, "pool": 1.0, "capture": 38.0, "warmup": 0.0}
+    assert allocation.ranks[1].phases == {"starting": 9.0, "weights": 592.0, "pool": 2.0, "capture": 37.0}
+    assert (allocation.elapsed_s, allocation.waiting_for) == (650.0, None)
+
+
+# entries of SLOW seen, what the start waits for
+WAITS = [
+    (0, None),
+    (1, "TP0-TP1 setting up"),
+    (2, "TP1 setting up"),
+    (4, "TP0-TP1 loading weights"),
+    (6, "TP1 loading weights"),
+    (7, "TP0-TP1 allocating pools"),
+    (8, "TP1 allocating pools"),
+    (10, "the server's own first request"),
+    (11, None),
+]
+
+
+@pytest.mark.parametrize(("count", "waits"), WAITS)
+def test_what_a_start_waits_for(count, waits):
+    assert fold(SLOW[:count]).waiting_for == waits
+
+
+def test_how_far_the_weights_are():
+    bar = at(20, "", "")._replace(text="Loading safetensors checkpoint shards:  45% Completed | 29/64 [01:00<01:12,  2.07s/it]")
+    loading = fold([*SLOW[:3], bar])
+    assert (loading.phase_percent, loading.waiting_for) == (45, "TP0-TP1 loading weights (45 %)")
+    assert fold([*SLOW[:3], bar, *SLOW[3:]]).phase_percent is None
+
+
+NAMES = [
+    ([], ""),
+    ([(0, 0, 0)], "TP0"),
+    ([(0, 0, 2), (0, 0, 0), (0, 0, 1)], "TP0-TP2"),
+    ([(0, 0, 0), (0, 0, 2), (0, 0, 3)], "TP0, TP2-TP3"),
+    ([(0, 1, 0), (0, 1, 1), (0, 0, 1)], "TP1, PP1 TP0-TP1"),
+    ([(1, 0, 0)], "DP1 TP0"),
+    ([(0, 0, 2 * tp) for tp in range(18)], ", ".join(f"TP{2 * tp}" for tp in range(16)) + " and 2 more"),
+]
+
+
+@pytest.mark.parametrize(("ranks", "name"), NAMES)
+def test_ranks_are_named_as_the_log_names_them(ranks, name):
+    assert names_of([RankId(*rank) for rank in ranks]) == name
 
 
 # --- why a start died

@@ -14,7 +14,15 @@ from pathlib import Path
 import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Entry, Parallelism, ServiceState
-from ansible_collections.inferops.sglang.plugins.module_utils._boot_watch import TextWatch, UnitWatch, observe, shortcoming
+from ansible_collections.inferops.sglang.plugins.module_utils._boot_watch import (
+    Milestone,
+    Terms,
+    TextWatch,
+    UnitWatch,
+    milestone_of,
+    observe,
+    shortcoming,
+)
 from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock
 from ansible_collections.inferops.sglang.plugins.modules import allocation_info
 from ansible_collections.inferops.sglang.plugins.test.sglang import pool_sufficient
@@ -354,16 +362,17 @@ class Host:
             if number >= begin and since <= self.now:
                 self.read_until[invocation] = number + 1
                 if of == invocation:
-                    yield Entry(text, 1, int(since * 1e6))
+                    yield Entry(text, 1, int(since * 1e6), clock_us=int(since * 1e6))
 
     def last_lines(self, _invocation, count):
         return [text for since, _of, text in self.lines if since <= self.now][-count:]
 
     def watch(self, **options) -> UnitWatch:
-        return UnitWatch(UNIT, self, self.service, lambda _pid: "0.5.12.post1", Parallelism(), **options)
+        return UnitWatch(UNIT, self, self.service, lambda _pid: "0.5.12.post1", Parallelism(), now=lambda: self.now, **options)
 
-    def observe(self, goal: str = "ready", timeout: float = 1800, limits: dict | None = None, **options):
-        return observe(self.watch(**options), goal, timeout, limits or {}, Clock(lambda: self.now, self.sleep))
+    def observe(self, goal: str = "ready", timeout: float = 1800, limits: dict | None = None, settle: float = 0, **options):
+        terms = Terms(goal, timeout, limits or {}, settle, options.get("since"))
+        return observe(self.watch(**options), terms, Clock(lambda: self.now, self.sleep))
 
 
 def boot(at: float = 0, invocation: str = NEW, tokens: int = 1000, ready: bool = True) -> list[tuple[float, str, str]]:
@@ -493,7 +502,7 @@ def test_a_log_that_is_still_written_is_waited_for():
     def sleep(seconds: float) -> None:
         time[0] += seconds
 
-    seen = observe(watch, "ready", 100, {}, Clock(lambda: time[0], sleep))
+    seen = observe(watch, Terms("ready", 100), Clock(lambda: time[0], sleep))
     assert (seen.problem, seen.waited_s) == (None, 50.0)
 
 
@@ -506,3 +515,101 @@ def test_what_is_short_of_ready_is_said():
     assert message.endswith("; wait for it (wait_for), or read the log of this start")
     host.now = 50.0
     assert shortcoming(watch, watch.look(final=True)) is None
+
+
+def test_a_phase_counts_from_when_it_began_not_from_when_it_was_looked_at():
+    host = Host(boot()[:2], [])
+    host.now = 35.0
+    seen = host.observe(limits={"weights": 30})
+    assert (seen.look.allocation.failure.kind, seen.waited_s) == ("hang", 5.0)
+
+
+# --- settling
+
+
+def test_a_start_must_stay_up_for_the_settle_time_after_it_was_ready():
+    seen = Host(boot(), []).observe(settle=10)
+    assert (seen.problem, seen.waited_s) == (None, 60.0)
+
+
+def test_a_server_that_has_been_ready_for_longer_costs_no_time():
+    host = Host(boot(), [])
+    host.now = 61.0
+    assert (host.observe(settle=10).waited_s, host.now) == (0.0, 61.0)
+
+
+# name, further lines, states, kind
+UNSETTLED = [
+    ("restarted", [], [(54.5, {"n_restarts": 1, "invocation_id": THIRD})], "crash_loop"),
+    ("dead", [], [(54.5, DEAD)], "unit_failed"),
+    ("its traceback comes after it died", [(55.2, NEW, OOM)], [(54.5, DEAD)], "oom_prefill"),
+    ("out of memory in its first request", [(54.4, NEW, stamped("", CRASH)), (54.4, NEW, OOM)], [], "oom_prefill"),
+]
+
+
+@pytest.mark.parametrize(("lines", "states", "kind"), [case[1:] for case in UNSETTLED], ids=[case[0] for case in UNSETTLED])
+def test_a_start_that_does_not_settle_has_failed(lines, states, kind):
+    seen = Host([*boot(), *lines], states).observe(settle=10)
+    assert seen.look.allocation.failure.kind == kind
+    assert f"found: {kind}" in seen.problem
+    assert seen.waited_s <= 60.0
+
+
+# --- telling a caller how it goes on
+
+
+def test_a_caller_is_told_of_each_phase_and_the_watch_goes_on_where_it_was():
+    host, told, known = Host(boot(), []), [], Milestone()
+    while True:
+        seen = host.observe(timeout=100, since=known)
+        host.read_until.clear()  # each call is a new process that reads the start from its beginning
+        if not seen.pending:
+            break
+        known = milestone_of(seen.look, seen.waited_s)
+        told.append((known.phase, known.waited_s))
+    assert told == [("starting", 0.0), ("weights", 10.0), ("pool", 30.0)]
+    assert (seen.problem, seen.waited_s, seen.look.allocation.ready) == (None, 50.0, True)
+
+
+def test_the_time_of_all_calls_together_is_limited():
+    known = Milestone(NEW, 0, "weights", None, 95.0)
+    seen = Host(boot()[:2], []).observe(timeout=100, since=known)
+    # from 0 s the phase is another one than is known; then the last 5 s of 100 pass
+    assert (seen.pending, seen.look.allocation.phase) == (True, "starting")
+    host = Host(boot()[:2], [])
+    host.now = 10.0
+    seen = host.observe(timeout=100, since=known)
+    assert (seen.pending, seen.waited_s, seen.look.allocation.failure.kind) == (False, 100.0, "hang")
+    assert "within 100 s" in seen.problem
+
+
+def test_a_caller_hears_at_least_every_five_minutes():
+    host = Host(boot()[:2], [])
+    host.now = 10.0
+    seen = host.observe(since=Milestone(NEW, 0, "weights", None, 0.0))
+    assert (seen.pending, seen.waited_s) == (True, 300.0)
+
+
+def test_a_restart_between_two_calls_is_seen():
+    host = Host([*boot()[:2], *boot(20, THIRD)], [(15, {"n_restarts": 1, "invocation_id": THIRD})])
+    host.now = 20.0
+    seen = host.observe(since=Milestone(NEW, 0, "weights", None, 10.0))
+    assert (seen.pending, seen.look.allocation.failure.kind, seen.look.allocation.invocation_id) == (False, "crash_loop", NEW)
+
+
+def test_what_is_missing_is_unknown_where_messages_were_dropped():
+    host = Host(boot(ready=False), [])
+    watch = host.watch()
+    read = host.read
+
+    def with_drops(*arguments):
+        yield from read(*arguments)
+        if host.now == 45.0:
+            yield Entry(f"Suppressed 62498 messages from {UNIT}", 1, daemon=True)
+
+    host.read = with_drops
+    host.now = 45.0
+    seen = observe(watch, Terms("ready", 60), Clock(lambda: host.now, host.sleep))
+    assert (seen.look.allocation.failure, seen.look.allocation.dropped_messages) == (None, 62498)
+    assert "the log daemon dropped 62,498 messages of it, so what is missing here is unknown, not failed" in seen.problem
+    assert seen.problem.endswith("; set LogRateLimitIntervalSec=0 in the unit, so that no message is dropped, and start it again")

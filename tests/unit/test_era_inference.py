@@ -223,8 +223,8 @@ def test_flags_that_no_plan_knows_are_said(flags: dict[str, Any], named: list[st
 @pytest.mark.parametrize(
     ("version", "entry", "tokens"),
     [
-        # the pool line of a rank counts its rows in every release, the summary only up to 0.5.20
-        ("0.5.18", {"ranks": [{"target": {"tokens": 50000}}]}, 200000),
+        # an allocation's ranks count what requests can fill, the summary up to 0.5.20 the rows of one rank
+        ("0.5.18", {"ranks": [{"target": {"tokens": 200000, "shard_tokens": 50000}}]}, 200000),
         ("0.5.20", {"max_total_num_tokens": 50000}, 200000),
         ("0.5.21", {"max_total_num_tokens": 200000}, 200000),
     ],

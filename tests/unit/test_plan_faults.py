@@ -173,7 +173,7 @@ def test_the_error_of_a_start_counts_what_requests_can_fill() -> None:
     flags = {"tp_size": 8, "dcp_size": 4, "page_size": 64}
     forward = plan("kimi-k2.6", **flags, mem_fraction_static=0.9, gpu_free_gib=[139.0], weights_gib=62.0)
     seen = start(forward, 0.9, flags)
-    seen["ranks"][0]["target"]["tokens"] //= 4
+    assert seen["ranks"][0]["target"]["tokens"] == forward.predicted_tokens
     found = plan("kimi-k2.6", **flags, mem_fraction_static=0.9, observed=[seen])
     assert (found.predicted_tokens, found.error_tokens) == (forward.predicted_tokens, 256)
 
