@@ -9,11 +9,23 @@ C(mem_fraction_static)) and CUDA running out of memory beside that share (lower 
 
 from __future__ import annotations
 
-import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Optional
 
+from ansible_collections.inferops.sglang.plugins.module_utils._failure_figures import (
+    BootFigures,
+    exit_code,
+    foreign_holders,
+    lowered_fraction,
+    meaning_of,
+    minimum_fraction,
+    raised_fraction,
+    shortage_of,
+    unbalanced_gib,
+)
+from ansible_collections.inferops.sglang.plugins.module_utils._failure_kinds import kind_of, manager_kind
 from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import ExceptionLine, Rank, Record, Traceback
 
 MAX_TRACES = 64
@@ -22,7 +34,11 @@ MAX_TRACE_TEXT = 4000
 
 @dataclass(frozen=True)
 class Failure:
-    """Why the boot died, and in which direction C(mem_fraction_static) must move: raise, lower, impossible or other."""
+    """Why the boot died, and in which direction C(mem_fraction_static) must move: raise, lower, impossible or other.
+
+    ``minimum_fraction``: below it this start cannot come up. ``next_fraction``: the nearest one that takes this cause away; None where
+    the log does not hold the figures for it, or no fraction helps.
+    """
 
     kind: str
     rank: Optional[dict[str, int]]
@@ -30,17 +46,7 @@ class Failure:
     advice: str
     minimum_fraction: Optional[float]
     remedy: str
-
-
-@dataclass(frozen=True)
-class BootFigures:
-    """What the log of the boot says that a fraction can be worked out from; GiB, the smallest over the ranks.
-
-    ``before_gib``: free memory before the weights. ``at_sizing_gib``: free memory when the pool is sized.
-    """
-
-    before_gib: Optional[float] = None
-    at_sizing_gib: Optional[float] = None
+    next_fraction: Optional[float] = None
 
 
 class Kind(NamedTuple):
@@ -54,8 +60,9 @@ class Kind(NamedTuple):
 _LOWER = "lower mem_fraction_static, or need less outside the pool: fewer or smaller CUDA graphs, a smaller chunked_prefill_size"
 KINDS = {
     "not_enough_memory": Kind(0, "raise", "raise mem_fraction_static: the weights alone take more than the share it grants"),
-    "hybrid_state": Kind(0, "raise", "raise mem_fraction_static, or shrink the state pool (max_mamba_cache_size, mamba_full_memory_ratio)"),
+    "hybrid_state": Kind(0, "raise", "raise mem_fraction_static, or shrink the state pool (max_running_requests, max_mamba_cache_size)"),
     "unbalanced": Kind(0, "other", "free the cards: another process holds memory on one of them (nvidia-smi names it)"),
+    "foreign_process": Kind(0, "other", "free the card: end the other process, or wait until an older server has given its memory back"),
     "oom_weights": Kind(0, "impossible", "the weights do not fit on the card: use more cards (tp_size) or a smaller quantisation"),
     "oom_draft_weights": Kind(0, "lower", "lower mem_fraction_static: this build loads the draft after the pool took its share"),
     "oom_pool": Kind(0, "lower", _LOWER),
@@ -63,121 +70,156 @@ KINDS = {
     "oom_capture": Kind(0, "lower", _LOWER),
     "oom_warmup": Kind(0, "lower", _LOWER),
     "oom_prefill": Kind(0, "lower", _LOWER),
+    "oom_decode": Kind(0, "lower", _LOWER),
+    "pool_exhausted": Kind(0, "raise", "raise mem_fraction_static, or lower max_running_requests: the requests outgrew the pool"),
     "oom_kill": Kind(0, "other", "give the host or the unit more memory (MemoryMax=, swap, fewer parallel compile jobs)"),
+    "host_memory": Kind(0, "other", "give the host or the unit more memory, shared memory (/dev/shm) or locked memory (LimitMEMLOCK=)"),
+    "no_device": Kind(0, "other", "check the driver and the cards (nvidia-smi), CUDA_VISIBLE_DEVICES, DeviceAllow= of the unit, tp_size"),
     "missing_kernel": Kind(0, "other", "install a build of SGLang and its kernels that knows this card and driver"),
+    "unsupported_model": Kind(0, "other", "use an SGLang version that knows this model's architecture and quantisation"),
+    "tensor_parallel": Kind(0, "other", "choose a tp_size that divides the model's heads and sizes"),
     "bad_arguments": Kind(0, "other", "correct the arguments of the server for this SGLang version"),
     "missing_file": Kind(0, "other", "check the paths of the model and the program, and that the user of the unit can see them"),
+    "damaged_file": Kind(0, "other", "copy the model again: a file of it is incomplete or damaged (checkpoint_info tells which)"),
+    "disk_full": Kind(0, "other", "free or add disk space, also where caches and temporary files lie (TMPDIR, HF_HOME, /dev/shm)"),
     "port_in_use": Kind(0, "other", "stop the process that holds the port, or choose another port"),
     "permission": Kind(0, "other", "give the user of the unit access to what the message names"),
     "capture_failed": Kind(0, "other", "look at the cause in the message; a start without CUDA graphs tells whether they are to blame"),
+    "rendezvous": Kind(1, "other", "look for the rank that never came: its log, its host, dist_init_addr, and the network between"),
     "nccl": Kind(1, "other", "look at the other ranks and at the links between the cards: this rank lost its peers"),
     "unknown_exception": Kind(1, "other", "read the log of this start around the message"),
     "hang": Kind(1, "other", "look what the rank waits for (py-spy dump), and raise the timeout only if it still makes progress"),
     "child_died": Kind(2, "other", "look for the cause before this line; after exit code -9 look for the OOM killer (journalctl -k)"),
     "exit": Kind(3, "other", "read the log of this start before this line"),
     "crash_loop": Kind(3, "other", "stop the unit, read the log of its first start, and correct the cause before starting it again"),
+    "killed": Kind(4, "other", "find out who ended it: the kernel's OOM killer (journalctl -k), a timeout of the unit, or a person"),
+    "native_crash": Kind(4, "other", "look for a core dump (coredumpctl), and for builds of torch, driver and kernels that do not fit"),
     "unit_failed": Kind(4, "other", "read the log of this start and what the service manager says (systemctl status)"),
 }
 
-# What an exception's text says about its kind; the first that matches decides. "oom" is made precise by the stage of the rank.
-_TEXTS = tuple(
-    (kind, re.compile(pattern, re.IGNORECASE))
-    for kind, pattern in (
-        ("hybrid_state", r"not enough gpu memory for hybrid"),
-        ("not_enough_memory", r"not enough memory\. please try|leave no gpu memory for the kv cache"),
-        ("unbalanced", r"memory capacity is unbalanced"),
-        (
-            "missing_kernel",
-            r"no kernel image is available|unsupported toolchain|undefined symbol|cuda_error_no_binary|invalid device function"
-            r"|driver (?:version )?is (?:insufficient|too old)|could not load .{0,40}kernel",
-        ),
-        ("child_died", r"rank \d+ scheduler (?:is dead|died)"),
-        ("oom", r"out of memory|outofmemoryerror|cudaerrormemoryallocation"),
-        ("port_in_use", r"address already in use|errno 98\b"),
-        ("permission", r"permissionerror|permission denied|errno 13\b"),
-        (
-            "missing_file",
-            r"filenotfounderror|no such file or directory|does not appear to have a file|not a valid model identifier"
-            r"|repo id must be|no module named '?sglang\b|can't load the configuration",
-        ),
-        ("nccl", r"\bnccl|distbackenderror|processgroup|\bgloo|connection (?:closed by|reset by) peer|collective operation timeout"),
-        ("capture_failed", r"capture (?:cuda|npu) graph failed"),
-        ("bad_arguments", r"unrecognized arguments|error: argument|invalid choice"),
-    )
-)
-_OOM_BY_STAGE = {
-    "start": "oom_weights",
-    "weights": "oom_weights",
-    "draft_weights": "oom_draft_weights",
-    "pool": "oom_pool",
-    "draft_pool": "oom_draft_pool",
-    "capture": "oom_capture",
-    "warmup": "oom_warmup",
-    "prefill": "oom_prefill",
-}
-_VIABLE = (
-    re.compile(r"minimum viable = (?:1 - available/pre = )?(0?\.\d{1,10})"),
-    re.compile(r"--mem-fraction-static above (0?\.\d{1,10})"),
-)
-
-
 class Cause(NamedTuple):
-    """One explanation of a death; the one whose kind weighs least is the best."""
+    """One explanation of a death; the one whose kind weighs least is the best.
+
+    ``hearsay``: nobody who saw it says so, it is read from an exit code alone.
+    """
 
     kind: str
     text: str
     rank: Rank
+    hearsay: bool = False
+
+    @property
+    def weight(self) -> int:
+        return max(KINDS[self.kind].weight, 4 if self.hearsay else 0)
 
 
-def kind_of(text: str, stage: str, fallback: str) -> str:
-    """The kind of failure that this text names; ``stage`` is what the rank was doing, ``fallback`` the kind of a text that names none."""
-    kind = next((kind for kind, pattern in _TEXTS if pattern.search(text)), fallback)
-    if kind != "oom":
-        return kind
-    return "oom_capture" if re.search(r"capture \w+ graph failed", text, re.IGNORECASE) else _OOM_BY_STAGE[stage]
+# --- the service manager ----------------------------------------------------------------------------------------------
+
+_KIND_OF_EXIT = {2: "bad_arguments", 126: "permission", 127: "missing_file", 200: "missing_file", 203: "missing_file"}
+_NATIVE = frozenset((-4, -6, -7, -8, -11))  # SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV
 
 
-def manager_kind(what: str, detail: str) -> str:
-    """The kind of a death that only the service manager tells, from its line or its result."""
-    if detail == "oom-kill":
-        return "oom_kill"
-    if detail == "start-limit-hit":
-        return "crash_loop"
-    if what == "exec":
-        return kind_of(detail, "start", "exit")
-    return {"limit": "crash_loop", "oom": "oom_kill"}.get(what, "unit_failed")
+def manager_cause(what: str, detail: str, sentence: str) -> Cause:
+    """A death that only the service manager tells, by its line (``what``, ``detail``) or its result (C(failed), the result).
+
+    ``sentence``: all it says, in which an exit code may stand.
+    """
+    kind = manager_kind(what, detail)
+    code = exit_code(sentence)
+    if kind != "unit_failed" or code is None:
+        return Cause(kind, sentence, Rank())
+    by_code = _KIND_OF_EXIT.get(code) or ("native_crash" if code in _NATIVE else "killed" if code < 0 else kind)
+    return Cause(by_code, sentence, Rank(), hearsay=True)
 
 
-def viable_fraction(text: str) -> Optional[float]:
-    """The smallest fraction that SGLang's own refusal names; None where it names none."""
-    found = next((match for match in (pattern.search(text) for pattern in _VIABLE) if match), None)
-    return float(found.group(1)) if found else None
+# --- what is to be done -----------------------------------------------------------------------------------------------
 
 
 def failure_of(cause: Cause, rank: Optional[dict[str, int]], figures: BootFigures) -> Failure:
     """The failure of this cause with what is to be done about it."""
     about = KINDS[cause.kind]
-    least = minimum_fraction(cause.text, figures) if about.advice == "raise" else None
-    return Failure(cause.kind, rank, cause.text[:1000], about.advice, least, about.remedy)
+    advise = {"raise": _raise, "lower": _lower}.get(about.advice, _neither)
+    advice = advise(cause, about, figures)
+    return Failure(cause.kind, rank, cause.text[:1000], advice.direction, advice.minimum, advice.remedy, advice.next)
 
 
-def minimum_fraction(text: str, figures: BootFigures) -> Optional[float]:
-    """The share below which this start cannot come up: SGLang's own figure, else 1 - A/P, 4 decimals up.
+class _Advice(NamedTuple):
+    direction: str
+    remedy: str
+    minimum: Optional[float] = None
+    next: Optional[float] = None
 
-    P is the free memory before the weights, A the free memory when the pool is sized, each of the rank with the least.
-    """
-    named = viable_fraction(text)
-    if named is not None:
-        return named
-    before, after = figures.before_gib, figures.at_sizing_gib
-    if before is None or after is None or not 0 <= after < before:
-        return None
-    return math.ceil((1 - after / before) * 10000 - 1e-9) / 10000
+
+def _raise(cause: Cause, about: Kind, figures: BootFigures) -> _Advice:
+    if cause.kind == "pool_exhausted":
+        return _Advice("raise", about.remedy)  # how much the requests need is not in the log
+    least, following = minimum_fraction(cause.text, figures), raised_fraction(cause.text, figures)
+    if (least or 0) >= 1 or (following or 0) >= 1:
+        share = following if following is not None else least
+        return _Advice("impossible", f"no fraction works: what is loaded needs {share:.4f} or more; {KINDS['oom_weights'].remedy}", least)
+    more = f"; the smallest that starts is {following:.4f}" if following is not None else ""
+    return _Advice("raise", about.remedy + more, least, following)
+
+
+def _lower(cause: Cause, about: Kind, figures: BootFigures) -> _Advice:
+    shortage = shortage_of(cause.text)
+    largest, least = lowered_fraction(shortage, figures), minimum_fraction("", figures)
+    if shortage is None or largest is None:
+        return _Advice("lower", about.remedy)
+    why = f"{shortage.gib:.2f} GiB were missing of {figures.before_gib:.2f} GiB"
+    if largest <= (least or 0):
+        bounds = f"at most {largest:.4f} ({why}) and more than {least or 0:.4f} (what is loaded by then)"
+        remedy = f"no fraction works: it would have to be {bounds}; need less outside the pool, or use more cards"
+        return _Advice("impossible", remedy, least)
+    return _Advice("lower", f"{about.remedy}; at most {largest:.4f}: {why}", None, largest)
+
+
+def _neither(cause: Cause, about: Kind, _figures: BootFigures) -> _Advice:
+    detail = _DETAILS.get(cause.kind, _no_detail)(cause.text)
+    return _Advice(about.advice, about.remedy + (f"; {detail}" if detail else ""))
+
+
+def _unbalanced_detail(text: str) -> str:
+    figures = unbalanced_gib(text)
+    if figures is None:
+        return ""
+    poorest, own = figures
+    return f"the poorest card has {poorest:.2f} GiB free, this rank's has {own:.2f} GiB, and SGLang asks for {own * 0.9:.2f} GiB on each"
+
+
+def _foreign_detail(text: str) -> str:
+    holders = foreign_holders(shortage_of(text))
+    return ", ".join(f"process {holder.pid} holds {holder.gib:.2f} GiB" for holder in holders[:8])
+
+
+def _exit_detail(text: str) -> str:
+    code = exit_code(text)
+    return meaning_of(code) if code is not None else ""
+
+
+def _no_detail(_text: str) -> str:
+    return ""
+
+
+_DETAILS: dict[str, Callable[[str], str]] = {
+    "unbalanced": _unbalanced_detail,
+    "foreign_process": _foreign_detail,
+    **dict.fromkeys(("child_died", "exit", "killed", "native_crash", "unit_failed", "bad_arguments", "missing_file"), _exit_detail),
+}
 
 
 def best(causes: list[Cause]) -> Optional[Cause]:
     """The cause among causes and consequences; of equals the first."""
-    return min(causes, key=lambda cause: KINDS[cause.kind].weight, default=None)
+    return min(causes, key=lambda cause: cause.weight, default=None)
+
+
+_PROCESS = re.compile(r"\bRank (\d{1,5}) (?:scheduler|successfully)|\bscheduler_(\d{1,5}) \(pid=|^\[Rank (\d{1,5})\]")
+
+
+def process_index(text: str) -> Optional[int]:
+    """Which scheduler process a sentence of another process is about: pipeline stages one after the other, their TP ranks in order."""
+    found = _PROCESS.search(text)
+    return next((int(number) for number in found.groups() if number is not None), None) if found else None
 
 
 # --- tracebacks -------------------------------------------------------------------------------------------------------
@@ -191,6 +233,19 @@ class _Trace:
     stage: str
     intro: str
     lines: list[str] = field(default_factory=list)
+    place: str = ""
+    decodes: bool = False
+
+    def enter(self, frame: re.Match[str]) -> None:
+        """The next deeper frame of the traceback."""
+        path, function = frame.groups()
+        self.place = path if "sglang/" in path else self.place
+        self.decodes = self.decodes or "decode" in function
+
+    def again(self) -> None:
+        """Another exception while the first was handled: the last one is the one that killed."""
+        self.lines.clear()
+        self.place = ""
 
     def add(self, text: str) -> None:
         if sum(map(len, self.lines)) < MAX_TRACE_TEXT:
@@ -199,9 +254,14 @@ class _Trace:
     def cause(self) -> Cause:
         text = " ".join(self.lines) or self.intro
         silent = not self.lines and self.intro.startswith("Initialization failed")
-        return Cause(kind_of(text, self.stage, "exit" if silent else "unknown_exception"), text, self.rank)
+        fallback = "exit" if silent else "bad_arguments" if _SETTINGS.search(self.place) else "unknown_exception"
+        stage = "decode" if self.stage == "prefill" and self.decodes else self.stage
+        return Cause(kind_of(text, stage, fallback), text, self.rank)
 
 
+_CALL = re.compile(r'\s{1,20}File "([^"]{1,500})", line \d{1,8}, in (\S{1,200})')
+# where SGLang checks its arguments and the model's configuration
+_SETTINGS = re.compile(r"sglang/srt/(?:server_args|arg_groups/\w+|configs/model_config)\.py$")
 # what belongs to a traceback but is not the exception itself: frames are indented
 _FRAME = re.compile(r"\s|$|During handling of|The above exception|\+|\|")
 
@@ -239,9 +299,13 @@ class Traces:
             if pid is not None or trace.lines:
                 self._close(pid)
         elif isinstance(record.event, Traceback):
-            trace.lines.clear()  # another exception while the first was handled: the last one is the one that killed
+            trace.again()
         elif isinstance(record.event, ExceptionLine) or not _FRAME.match(record.body):
             trace.add(record.body)
+        else:
+            frame = _CALL.match(record.body)
+            if frame:
+                trace.enter(frame)
 
     def goes_on(self, pid: Optional[int]) -> None:
         """The process made progress, so what it printed before did not kill it."""

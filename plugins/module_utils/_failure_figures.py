@@ -1,0 +1,208 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The numbers in the last words of a server, and what follows from them. Private to this collection: may change at any time.
+
+Texts of SGLang (0.4 to 0.5.23), of torch and of the service manager to figures, and figures to the next C(mem_fraction_static).
+Memory is GiB (2^30), fractions have 4 decimals. P is the free memory before the weights, A the free memory when the pool is sized,
+f the fraction of the start: SGLang gives the pool A - P (1 - f). Nothing in here raises.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import NamedTuple, Optional
+
+# What the smallest pool that a server can answer its warm-up request from takes on one rank: a page of 128 tokens of a large model
+# with full K/V heads (0.5 MiB a token). It is more than what the 2 decimals of the log's figures leave open (0.01 GiB).
+SMALLEST_POOL_GIB = 0.0625
+# Less than this is a desktop or a monitor of the card, which stays; whoever holds more is in the way.
+FOREIGN_GIB = 1.0
+# Of the memory beside the weights a hybrid model's states get r / (1 + r), r being mamba_full_memory_ratio, 0.9 unless it is set.
+_STATE_SHARE = 0.9 / 1.9
+
+
+@dataclass(frozen=True)
+class BootFigures:
+    """What the log of the boot says that a fraction can be worked out from; GiB, the smallest over the ranks.
+
+    ``before_gib``: P, ``at_sizing_gib``: A, ``fraction``: f as the server has it in effect.
+    """
+
+    before_gib: Optional[float] = None
+    at_sizing_gib: Optional[float] = None
+    fraction: Optional[float] = None
+
+
+class Holder(NamedTuple):
+    """A process that holds memory of a card, GiB."""
+
+    pid: int
+    gib: float
+
+
+class Shortage(NamedTuple):
+    """What an allocation on a card failed for: how much was asked for, how much was free (GiB), and who else holds memory."""
+
+    asked_gib: float
+    free_gib: float
+    others: tuple[Holder, ...]
+
+    @property
+    def gib(self) -> float:
+        return max(self.asked_gib - self.free_gib, 0.0)
+
+
+# --- the next fraction ------------------------------------------------------------------------------------------------
+
+_VIABLE = (
+    re.compile(r"minimum viable = (?:1 - available/pre = )?(0?\.\d{1,10})"),
+    re.compile(r"--mem-fraction-static above (0?\.\d{1,10})"),
+)
+_STATES = re.compile(r"total_rest_memory=(-?\d{1,6}\.\d{1,6}) GB, mamba_cache_per_req=(\d{1,9}\.\d{1,6}) MB")
+
+
+def minimum_fraction(text: str, figures: BootFigures) -> Optional[float]:
+    """The share below which this start cannot come up: SGLang's own figure, else 1 - A/P, 4 decimals up; None if neither is known."""
+    named = next((match for match in (pattern.search(text) for pattern in _VIABLE) if match), None)
+    if named is not None:
+        return float(named.group(1))
+    before, after = figures.before_gib, figures.at_sizing_gib
+    if before is None or after is None or not 0 <= after < before:
+        return None
+    return _up(1 - after / before)
+
+
+def raised_fraction(text: str, figures: BootFigures) -> Optional[float]:
+    """The smallest share that starts at all, 4 decimals up; None where the log does not hold what it takes. It may be 1 or more.
+
+    The weights need the minimum, and the smallest pool SMALLEST_POOL_GIB / P on top of it. A hybrid model needs its states besides:
+    SGLang takes two slots of them (one pads) out of their part of the memory beside the weights, so that memory must grow from what
+    the refusal names to 2 slots / _STATE_SHARE. A draft adds to a slot what SGLang does not print, so this is then a lower bound.
+    """
+    before, fraction = figures.before_gib, figures.fraction
+    if not before or before <= 0:
+        return None
+    states = _STATES.search(text)
+    if states is not None and fraction is not None:
+        rest, slot = float(states.group(1)), float(states.group(2)) / 1024
+        return _up(fraction + max(2 * slot / _STATE_SHARE - rest, SMALLEST_POOL_GIB) / before)
+    known = [share for share in (minimum_fraction(text, figures), fraction) if share is not None]
+    return _up(max(known) + SMALLEST_POOL_GIB / before) if known else None
+
+
+def lowered_fraction(shortage: Optional[Shortage], figures: BootFigures) -> Optional[float]:
+    """The largest share that leaves what CUDA lacked, f - shortage / P, 4 decimals down; None where a figure of it is not known."""
+    before, fraction = figures.before_gib, figures.fraction
+    if shortage is None or shortage.gib <= 0 or fraction is None or not before or before <= 0:
+        return None
+    return math.floor((fraction - shortage.gib / before) * 10000 + 1e-6) / 10000
+
+
+def _up(share: float) -> float:
+    return math.ceil(share * 10000 - 1e-6) / 10000
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+_UNITS = {"bytes": 2.0**-30, "KiB": 2.0**-20, "MiB": 2.0**-10, "GiB": 1.0, "TiB": 1024.0}
+_SIZE = r"(\d{1,12}(?:\.\d{1,6})?) (bytes|[KMGT]iB)"
+_ASKED = re.compile(rf"[Tt]ried to allocate {_SIZE}")
+_FREE = re.compile(rf"of which {_SIZE} is free|; {_SIZE} free;")
+_HOLDER = re.compile(rf"Process (\d{{1,10}}) has {_SIZE} memory in use")
+_OWN = re.compile(r"this process has \d")
+_ALLOCATED = re.compile(rf"allocated memory {_SIZE} is allocated by PyTorch")
+_FIGURE = r"=(\d{1,6}(?:\.\d{0,20})?)"
+_UNBALANCED = re.compile(rf"(?:min_per_gpu_memory|pre_model_load_memory){_FIGURE}.{{0,40}}?\blocal_gpu_memory{_FIGURE}")
+
+
+def shortage_of(text: str) -> Optional[Shortage]:
+    """What torch's text on an allocation that failed says, in all its forms; None where it names no sizes."""
+    asked, free = _ASKED.search(text), _FREE.search(text)
+    if asked is None or free is None:
+        return None
+    number, unit = (part for part in free.groups() if part is not None)
+    return Shortage(_gib(*asked.groups()), _gib(number, unit), _others(text))
+
+
+def _others(text: str) -> tuple[Holder, ...]:
+    holders = [Holder(int(pid), _gib(number, unit)) for pid, number, unit in _HOLDER.findall(text)]
+    own = _ALLOCATED.search(text)
+    if holders and not _OWN.search(text):
+        # in a container the card knows this process by another number: it is the one that holds what PyTorch says it allocated
+        about = _gib(*own.groups()) if own else max(holder.gib for holder in holders)
+        holders.remove(min(holders, key=lambda holder: abs(holder.gib - about)))
+    return tuple(holders)
+
+
+def foreign_holders(shortage: Optional[Shortage]) -> tuple[Holder, ...]:
+    """Other processes that hold so much of the card that the allocation would have fitted without them; else none."""
+    if shortage is None or sum(holder.gib for holder in shortage.others) < max(shortage.gib, FOREIGN_GIB):
+        return ()
+    return shortage.others
+
+
+def unbalanced_gib(text: str) -> Optional[tuple[float, float]]:
+    """(free on the poorest card, free on this rank's card) of SGLang's word on unbalanced memory; None where it names no figures."""
+    found = _UNBALANCED.search(text)
+    return (float(found.group(1)), float(found.group(2))) if found else None
+
+
+def _gib(number: str, unit: str) -> float:
+    return float(number) * _UNITS[unit]
+
+
+# --- exit codes -------------------------------------------------------------------------------------------------------
+
+_EXIT = re.compile(r"(?:[Ee]xit ?code:? |exitcode=|terminated with )(-?\d{1,5})\b")
+_STATUS = re.compile(r"(?:code=(?P<how>exited|killed|dumped), status=|result (?P<result>[\w-]{1,40}), exit status )(?P<number>\d{1,5})")
+# exit codes with a meaning: those of shells, of Python's argument parser, and those the service manager ends a child with
+_MEANINGS = {
+    1: "an error of its own",
+    2: "arguments that it does not take",
+    126: "a program that may not be run",
+    127: "a program that is not there",
+    200: "CHDIR: the working directory cannot be entered",
+    203: "EXEC: the program cannot be run",
+    216: "GROUP: the group of the unit does not exist",
+    217: "USER: the user of the unit does not exist",
+    226: "NAMESPACE: the unit's file system sandbox cannot be set up",
+}
+_SIGNALS = {
+    1: "SIGHUP: told to end",
+    2: "SIGINT: told to end",
+    3: "SIGQUIT: told to end with a trace",
+    4: "SIGILL: an instruction that this processor does not have",
+    6: "SIGABRT: native code gave up, as a watchdog of NCCL or a failed assertion does",
+    7: "SIGBUS: memory that is not there, as in a full /dev/shm or a file cut short",
+    8: "SIGFPE: an arithmetic fault in native code",
+    9: "SIGKILL: killed from outside, in most cases by the kernel's OOM killer (journalctl -k shows it)",
+    11: "SIGSEGV: a crash in native code",
+    15: "SIGTERM: told to end",
+}
+
+
+def exit_code(text: str) -> Optional[int]:
+    """The exit code that a text names, a signal as its negative number; the last one where there are several, None where none."""
+    found = [(match.start(), int(match.group(1))) for match in _EXIT.finditer(text)]
+    found += [(match.start(), _signed(match)) for match in _STATUS.finditer(text)]
+    return _as_signal(max(found)[1]) if found else None
+
+
+def _signed(status: re.Match[str]) -> int:
+    by_signal = status["how"] in ("killed", "dumped") or status["result"] in ("signal", "core-dump")
+    return -int(status["number"]) if by_signal else int(status["number"])
+
+
+def _as_signal(code: int) -> int:
+    """A shell says 128 + n for signal n, Python -n."""
+    return 128 - code if code - 128 in _SIGNALS else code
+
+
+def meaning_of(code: int) -> str:
+    """An exit code in words."""
+    if code >= 0:
+        return f"exit code {code} means {_MEANINGS.get(code, 'that the program ended itself')}"
+    return f"exit code {code} ({128 - code} in a shell) is signal {_SIGNALS.get(-code, f'{-code}: it was ended from outside')}"

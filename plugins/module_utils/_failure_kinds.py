@@ -1,0 +1,116 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The last words of a server to the kind of its failure. Private to this collection: may change at any time.
+
+Texts of SGLang from 0.4 to 0.5.23, of torch, of the libraries that read models, and of the service manager. The kinds themselves,
+and what is to be done about each, are in C(_failures).
+"""
+
+from __future__ import annotations
+
+import re
+
+from ansible_collections.inferops.sglang.plugins.module_utils._failure_figures import foreign_holders, shortage_of
+
+# What an exception's text says about its kind; the first that matches decides. "oom" is made precise by the stage of the rank.
+_TEXTS = tuple(
+    (kind, re.compile(pattern, re.IGNORECASE))
+    for kind, pattern in (
+        ("hybrid_state", r"not enough gpu memory for hybrid"),
+        ("not_enough_memory", r"not enough memory\. please try|leave no gpu memory for the kv cache"),
+        ("unbalanced", r"memory capacity is unbalanced"),
+        ("foreign_process", r"devices? (?:is/are|are|is) busy or unavailable"),
+        (
+            "no_device",
+            r"no cuda gpus are available|no cuda-capable device|no nvidia driver|no cuda devices found|no accelerator \("
+            r"|invalid device ordinal|npu device is not available|torch\.(?:xpu|mps) is not available|cuda_error_no_device"
+            r"|no hip gpus are available",
+        ),
+        (
+            "missing_kernel",
+            r"no kernel image is available|unsupported toolchain|undefined symbol|cuda_error_no_binary|invalid device function"
+            r"|driver (?:version |on your system )?is (?:insufficient|too old)|could not load .{0,40}(?:kernel|common_ops)"
+            r"|only supports sm\d|minimum capability: \d|requires \.target sm_|cannot open shared object file"
+            r"|no module named '?(?!sglang\b)\w|cannot import name",
+        ),
+        ("child_died", r"rank \d+ scheduler (?:is dead|died)"),
+        (
+            "pool_exhausted",
+            r"(?:prefill|decode|req_slots) (?:runs )?out of memory\. (?:try to lower|please set)"
+            r"|no space left for only one request|can ?not alloc mamba cache",
+        ),
+        (
+            "host_memory",
+            r"can't allocate memory: you tried|cannot allocate memory|std::bad_alloc|\bmemoryerror\b|insufficient shared memory",
+        ),
+        ("oom", r"out of memory|outofmemoryerror|cudaerrormemoryallocation|cublas_status_alloc_failed"),
+        ("disk_full", r"no space left on device|errno 28\b|disk quota exceeded"),
+        ("port_in_use", r"address already in use|errno 98\b|eaddrinuse|port is already in use|is used by a process already"),
+        ("permission", r"permissionerror|permission denied|errno 13\b|operation not permitted: '"),
+        (
+            "damaged_file",
+            r"error while deserializing header|incomplete metadata|invalidheader|headertoo(?:large|small)|jsondecodeerror"
+            r"|not a valid json file|failed reading zip archive|unpicklingerror|file is (?:truncated|corrupt)|checksum mismatch|bad magic",
+        ),
+        (
+            "unsupported_model",
+            r"are not supported for now|does not recognize this architecture|unrecognized (?:model in|configuration class)"
+            r"|has no sglang implementation|unknown quantization method|model type .{1,80} is not supported",
+        ),
+        (
+            "tensor_parallel",
+            r"divisible by .{0,60}(?:tensor|tp_size|parallel|quantization block)|\b\d+ is not divisible by \d+",
+        ),
+        (
+            "missing_file",
+            r"filenotfounderror|no such file or directory|does not appear to have a file|not a valid model identifier|notadirectoryerror"
+            r"|repo id must be|no module named '?sglang\b|can't load the (?:configuration|tokenizer)|cannot find any model weights"
+            r"|localentrynotfounderror|offlinemodeisenabled|couldn't connect to|repositorynotfounderror",
+        ),
+        (
+            "rendezvous",
+            r"distnetworkerror|diststoreerror|timed out initializing process group|socket has timed out"
+            r"|timed out after \d+ seconds waiting for clients|wait timeout after \d+ms|store based barrier"
+            r"|failed to connect to (?:the )?(?:master|tcpstore)",
+        ),
+        ("nccl", r"\bnccl|distbackenderror|processgroup|\bgloo|connection (?:closed by|reset by) peer|collective operation timeout"),
+        ("capture_failed", r"capture (?:cuda|npu) graph failed"),
+        (
+            "bad_arguments",
+            r"unrecognized arguments|error: argument|invalid choice|is greater than the derived context_length|invalid port number",
+        ),
+    )
+)
+_OOM_BY_STAGE = {
+    "start": "oom_weights",
+    "weights": "oom_weights",
+    "draft_weights": "oom_draft_weights",
+    "pool": "oom_pool",
+    "draft_pool": "oom_draft_pool",
+    "capture": "oom_capture",
+    "warmup": "oom_warmup",
+    "prefill": "oom_prefill",
+    "decode": "oom_decode",
+}
+
+
+def kind_of(text: str, stage: str, fallback: str) -> str:
+    """The kind of failure that this text names; ``stage`` is what the rank was doing, ``fallback`` the kind of a text that names none."""
+    kind = next((kind for kind, pattern in _TEXTS if pattern.search(text)), fallback)
+    if kind != "oom":
+        return kind
+    if foreign_holders(shortage_of(text)):
+        return "foreign_process"
+    return "oom_capture" if re.search(r"capture \w+ graph failed", text, re.IGNORECASE) else _OOM_BY_STAGE[stage]
+
+
+def manager_kind(what: str, detail: str) -> str:
+    """The kind of a death that only the service manager tells, as far as no exit code is known."""
+    if detail == "oom-kill":
+        return "oom_kill"
+    if detail == "start-limit-hit":
+        return "crash_loop"
+    if what == "exec":
+        return kind_of(detail, "start", "exit")
+    return {"limit": "crash_loop", "oom": "oom_kill"}.get(what, "unit_failed")
