@@ -20,7 +20,7 @@ _TEXTS = tuple(
         ("hybrid_state", r"not enough gpu memory for hybrid"),
         ("not_enough_memory", r"not enough memory\. please try|leave no gpu memory for the kv cache"),
         ("unbalanced", r"memory capacity is unbalanced"),
-        ("foreign_process", r"devices? (?:is/are|are|is) busy or unavailable"),
+        ("foreign_process", r"busy or unavailable"),
         (
             "no_device",
             r"no cuda gpus are available|no cuda-capable device|no nvidia driver|no cuda devices found|no accelerator \("

@@ -335,7 +335,7 @@ _SENTENCES: tuple[tuple[str, Callable[[str], Optional[Event]]], ...] = (
     (r"Not enough memory\. Please try|Loaded weights leave no GPU memory|Not enough GPU memory for", _fatal("not_enough_memory")),
     (r"(?:(?!Soft)[A-Z]\w+ )?[Ww]atchdog timeout\b", _fatal("hang")),
     (r"(?:\[[^\]]{1,200}\] ){0,2}Watchdog caught collective operation timeout", _fatal("nccl")),
-    (r"ERROR: +\[Errno 98\]|\[Errno 98\] error while attempting to bind|Port \d+ is (?:already )?in use", _fatal("port_in_use")),
+    (r"ERROR: +\[Errno 98\]|\[Errno 98\] error while attempting to bind|Port \d+ is (?:already )?in use(?!, trying)", _fatal("port_in_use")),
     (r"(?:[\w./-]{1,200} ){0,3}[\w./-]{1,200}: error: (?:unrecognized|argument|the following|ambiguous)", _fatal("bad_arguments")),
     (r"The memory capacity is unbalanced", lambda _body: Unbalanced()),
     (r"Traceback \(most recent call last\):", lambda _body: Traceback()),
