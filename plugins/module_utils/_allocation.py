@@ -94,6 +94,7 @@ class ServiceState:
     exec_main_status: int
     job: bool = False
     digest: Optional[str] = None
+    log_namespace: str = ""  # the journal of its own that it logs to
 
     @property
     def exists(self) -> bool:
@@ -112,7 +113,7 @@ class ServiceState:
 
     def as_dict(self) -> dict[str, Any]:
         values = asdict(self)
-        del values["job"]
+        del values["job"], values["log_namespace"]
         return values
 
     def sentence(self) -> str:

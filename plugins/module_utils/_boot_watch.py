@@ -85,25 +85,45 @@ class Watch(Protocol):
         """The newest lines of the log, oldest first."""
 
 
-class TextWatch:
-    """A saved log, or one that is still written; read as a whole on each look."""
+class Text(Protocol):
+    """A log kept as text, which may still grow."""
 
-    def __init__(self, name: str, read: Callable[[], Iterable[Entry]], expected: Parallelism) -> None:
-        self.name = name
-        self._read = read
-        self._expected = expected
-        self._last: list[str] = []
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What of it could not be read."""
 
-    def look(self, final: bool) -> Look:
-        folder = BootFolder()
-        for entry in self._read():
-            folder.feed(entry)
-            if entry.text.strip():
-                self._last = [*self._last[-2:], entry.text]
-        return Look(folder.result(self._expected, ended=final, saved=True), None, folder.lost)
+    def starts_over(self) -> bool:
+        """Whether it is another log than at the last look."""
+
+    def read(self, everything: Callable[[], bool], final: bool) -> Iterable[Entry]:
+        """What was added since the last call."""
 
     def last_lines(self) -> list[str]:
-        return self._last
+        """The newest lines, oldest first."""
+
+
+class TextWatch:
+    """A saved log, or one that is still written."""
+
+    def __init__(self, name: str, log: Text, expected: Parallelism) -> None:
+        self.name = name
+        self._log = log
+        self._expected = expected
+        self._folder = BootFolder()
+
+    def look(self, final: bool) -> Look:
+        if self._log.starts_over():
+            self._folder = BootFolder()
+        self._folder.feed_all(self._log.read(lambda: self._folder.in_traceback, final))
+        allocation = self._folder.result(self._expected, ended=final, saved=True)
+        return Look(_noted(allocation, self._log.warnings), None, self._folder.lost)
+
+    def last_lines(self) -> list[str]:
+        return self._log.last_lines()
+
+
+def _noted(allocation: Allocation, warnings: tuple[str, ...]) -> Allocation:
+    return replace(allocation, notes=(*allocation.notes, *warnings)) if warnings else allocation
 
 
 class JournalWatch:
@@ -124,7 +144,7 @@ class JournalWatch:
             return Look(None, None, False)
         self._folder.feed_all(self._reader.read(self._invocation, self._unit, lambda: self._folder.in_traceback))
         allocation = self._folder.result(self._expected, ended=final, invocation_id=self._invocation)
-        return Look(allocation, None, self._folder.lost)
+        return Look(_noted(allocation, self._reader.warnings), None, self._folder.lost)
 
     def last_lines(self) -> list[str]:
         return self._reader.last_lines(self._invocation, 3) if self._invocation else []
@@ -161,6 +181,7 @@ class UnitWatch:
         service = self._service()
         if not service.exists:
             return Look(None, service, True)
+        self._reader.use_namespace(service.log_namespace)
         self._choose(service)
         if self._invocation is None:
             return Look(None, service, service.dead)
@@ -177,6 +198,7 @@ class UnitWatch:
             invocation_id=self._invocation,
             sglang_version=self._running_version,
         )
+        allocation = _noted(allocation, self._reader.warnings)
         return Look(allocation, service, self._folder.lost or gone or service.dead, self._phase_age(), self._restarts)
 
     def _phase_age(self) -> Optional[float]:

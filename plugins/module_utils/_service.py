@@ -30,6 +30,7 @@ _PROPERTIES = (
     "InvocationID",
     "ExecMainStatus",
     "Job",
+    "LogNamespace",
 )
 _SUFFIX = re.compile(r"\.(?:service|scope|slice|target|socket|mount|timer)$")
 DIGEST_VARIABLE = "INFEROPS_DIGEST"  # the role gives each configuration it starts a digest, in the server's environment
@@ -68,6 +69,7 @@ def read_service(unit: str, run: Runner, read: Opener) -> ServiceState:
         exec_main_status=_number(values.get("ExecMainStatus")),
         job=_number(values.get("Job")) > 0,
         digest=running_digest(main_pid, read),
+        log_namespace=values.get("LogNamespace", ""),
     )
 
 

@@ -44,7 +44,7 @@ options:
   log_files:
     description:
       - Saved logs, for example of a container, read one after the other as one log.
-      - Plain lines, lines of docker's C(json-file) driver, and the output of C(journalctl -o json) are understood.
+      - Plain lines, lines of docker's C(json-file) driver, and the output of C(journalctl -o json) are understood, also packed with gzip.
     type: list
     elements: path
   log_text:
@@ -398,12 +398,12 @@ progress:
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Optional
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Entry, Parallelism
+from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Parallelism
 from ansible_collections.inferops.sglang.plugins.module_utils._boot_watch import (
     JournalWatch,
     Milestone,
@@ -415,8 +415,9 @@ from ansible_collections.inferops.sglang.plugins.module_utils._boot_watch import
     observe,
     shortcoming,
 )
-from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalError, JournalReader, Source, text_entries
+from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalError, JournalReader, Source
 from ansible_collections.inferops.sglang.plugins.module_utils._service import read_service, running_version, unit_name
+from ansible_collections.inferops.sglang.plugins.module_utils._text_log import GivenText, TextLog
 from ansible_collections.inferops.sglang.plugins.module_utils._timeline import PHASES
 from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock
 
@@ -462,23 +463,12 @@ def list_directory(path: str) -> list[str]:
         return []
 
 
-def file_entries(paths: Sequence[str]) -> Iterator[Entry]:
-    """All files as one log; raises JournalError for one that cannot be read."""
-    for path in paths:
-        try:
-            with open(path, "rb") as file:
-                yield from text_entries(file)
-        except OSError as error:
-            raise JournalError(f"asked for the log {path}, found {error.strerror}; check the path and who may read it") from error
-
-
 def make_watch(module: AnsibleModule, expected: Parallelism) -> Watch:
     asked = module.params
     if asked["log_files"] is not None:
-        return TextWatch(", ".join(asked["log_files"]), lambda: file_entries(asked["log_files"]), expected)
+        return TextWatch(", ".join(asked["log_files"]), TextLog(asked["log_files"]), expected)
     if asked["log_text"] is not None:
-        lines = asked["log_text"].encode("utf-8", "surrogateescape").splitlines()
-        return TextWatch("the given log", lambda: text_entries(lines), expected)
+        return TextWatch("the given log", GivenText(asked["log_text"].encode("utf-8", "surrogateescape")), expected)
     unit = unit_name(asked["unit"]) if asked["unit"] else None
     source = Source(asked["journal_directory"], tuple(asked["journal_files"] or ()))
     reader = JournalReader(source)

@@ -353,6 +353,11 @@ class Host:
 
     # the reader
 
+    warnings = ()
+
+    def use_namespace(self, name):
+        assert name == ""
+
     def newest_invocation(self, _unit):
         return NEW
 
@@ -497,7 +502,17 @@ def test_a_look_at_an_older_start_does_not_take_the_units_state_for_its_own():
 
 def test_a_log_that_is_still_written_is_waited_for():
     time, lines = [0.0], boot()
-    watch = TextWatch("boot.log", lambda: [Entry(text) for since, _of, text in lines if since <= time[0]], Parallelism())
+
+    class Growing:
+        warnings = ()
+
+        def starts_over(self):
+            return True
+
+        def read(self, _everything, _final):
+            return [Entry(text) for since, _of, text in lines if since <= time[0]]
+
+    watch = TextWatch("boot.log", Growing(), Parallelism())
 
     def sleep(seconds: float) -> None:
         time[0] += seconds

@@ -14,15 +14,18 @@ from ansible_collections.inferops.sglang.plugins.module_utils._journal import (
     JournalReader,
     Source,
     check_end,
-    parse_line,
-    stream_lines,
-    text_entries,
+    stream_output,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._service import read_service, running_digest, running_version, unit_name
+from ansible_collections.inferops.sglang.plugins.module_utils._text_log import GivenText, TextLog, parse_line
 from ansible_collections.inferops.sglang.tests.unit.boots import FIRST, SECOND, Journal, Line, stamped
 
 OLD, NEW, OTHER = "d" * 32, "e" * 32, "f" * 32
 UNIT = "sglang-k26.service"
+
+
+def check_nothing(_code, _errors):
+    pass
 
 
 def all_of():
@@ -60,13 +63,14 @@ def reader(directory) -> JournalReader:
 
 
 def test_only_the_lines_of_one_start_are_read_in_their_order(directory):
-    found = [entry.text for entry in reader(directory).read(OLD, None, all_of)]
+    found = [entry.text for entry in reader(directory).read(OLD, None, all_of) if not entry.daemon]
     assert found == ["Started SGLang.", *(line.text for line in FIRST.lines())]
 
 
 def test_a_long_message_comes_whole(directory):
-    (entry,) = reader(directory).read(OTHER, None, all_of)
+    entry, note = reader(directory).read(OTHER, None, all_of)
     assert len(entry.text) > 9000
+    assert (note.text, note.daemon) == ("Suppressed 22 messages from other.service", True)
 
 
 def test_odd_messages_come_as_text_and_know_their_process(directory):
@@ -109,13 +113,16 @@ def test_a_further_call_reads_only_what_is_new(tmp_path):
 def test_the_cursor_moves_past_noise():
     asked = []
 
-    def stream(argv):
+    def stream(argv, _ended, _verbose):
         asked.append([word for word in argv if "cursor" in word])
-        yield json.dumps({"__CURSOR": f"c{len(asked)}", "MESSAGE": stamped("", "Decode batch")}, separators=(",", ":")).encode()
+        place = f"i={len(asked)};b=b;m={len(asked)}"
+        before = f"__CURSOR=i={len(asked) - 1};b=b;m={len(asked) - 1}\nMESSAGE=last\n\n" if len(asked) > 1 else ""
+        yield (before + f"__CURSOR={place}\n_SYSTEMD_INVOCATION_ID={OLD}\nMESSAGE={stamped('', 'Decode batch')}\n\n").encode()
 
     known = JournalReader(Source(), stream=stream)
     assert [list(known.read(OLD, None, milestones_only)) for _call in range(3)] == [[], [], []]
-    assert asked == [[], ["--after-cursor=c1"], ["--after-cursor=c2"]]
+    assert asked == [[], ["--cursor=i=1;b=b;m=1"], ["--cursor=i=2;b=b;m=2"]]
+    assert known.warnings == ()
 
 
 def test_the_newest_start_is_found(directory):
@@ -180,7 +187,7 @@ def test_a_journal_that_cannot_be_read_is_an_error_in_three_parts(what, director
 
 def test_a_missing_journalctl_is_an_error_in_three_parts():
     with pytest.raises(JournalError, match=r"asked .* found that it cannot be started .*; install"):
-        list(stream_lines(["/nonexistent/journalctl"]))
+        list(stream_output(["/nonexistent/journalctl"], check_nothing))
 
 
 ENDS = [
@@ -205,7 +212,7 @@ def test_how_journalctl_ends(code, errors, advice):
 
 def test_a_reader_that_stops_early_ends_the_program(tmp_path):
     mark = tmp_path / "went on"
-    lines = stream_lines(["/bin/sh", "-c", f"echo one; sleep 5; echo two; touch {mark}"])
+    lines = stream_output(["/bin/sh", "-c", f"echo one; sleep 5; echo two; touch {mark}"], check_nothing)
     assert next(lines) == b"one\n"
     lines.close()
     assert not mark.exists()
@@ -242,7 +249,7 @@ def test_saved_logs_are_read_in_all_three_forms():
         b'{"__CURSOR":"s=1","MESSAGE":null}\n',
         b"{'model_path': 'no json'}\n",
     ]
-    assert list(text_entries(lines)) == [
+    assert list(GivenText(b"".join(lines)).read(all_of, True)) == [
         Entry("[2026-05-30 22:08:02 TP0] plain \ufffd"),
         Entry("[2026-05-30 22:08:02 TP0] of docker"),
         Entry("of the journal", 9),
