@@ -95,6 +95,7 @@ class ServiceState:
     job: bool = False
     digest: Optional[str] = None
     log_namespace: str = ""  # the journal of its own that it logs to
+    started_us: int = 0  # when its process was started, in microseconds of the clock that never jumps
 
     @property
     def exists(self) -> bool:
@@ -113,7 +114,8 @@ class ServiceState:
 
     def as_dict(self) -> dict[str, Any]:
         values = asdict(self)
-        del values["job"], values["log_namespace"]
+        for name in ("job", "log_namespace", "started_us"):
+            del values[name]
         return values
 
     def sentence(self) -> str:

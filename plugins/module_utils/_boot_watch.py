@@ -175,6 +175,7 @@ class UnitWatch:
         self._restarts = since.restarts if since else None
         self._now = now
         self._running_version: Optional[str] = None
+        self._checked = False
         self._folder = BootFolder()
 
     def look(self, final: bool) -> Look:  # noqa: ARG002  a unit's own state says whether more can come
@@ -189,6 +190,9 @@ class UnitWatch:
         gone = service.invocation_id not in ("", self._invocation) or service.n_restarts > (self._restarts or 0)
         if not gone and service.main_pid and self._running_version is None:
             self._running_version = self._version(service.main_pid)
+        if not gone and service.main_pid and not self._checked:
+            self._checked = True
+            self._reader.check_begin(service.started_us)
         self._folder.feed_all(self._reader.read(self._invocation, self._unit, lambda: self._folder.in_traceback))
         allocation = self._folder.result(
             self._expected,

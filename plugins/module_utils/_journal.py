@@ -43,6 +43,7 @@ _CHATTER = re.compile(r"Considering |(?:Root d|D)irectory |File .* (?:added|remo
 _PLAIN = {"LC_ALL": "C", "SYSTEMD_COLORS": "0", "SYSTEMD_LOG_TARGET": "console"}
 _VERBOSE = {**_PLAIN, "SYSTEMD_LOG_LEVEL": "debug"}
 _MAX_ERRORS = 1 << 16
+_SLACK_US = 2_000_000  # a journal of a namespace is begun by the unit's own first line
 
 
 class JournalError(Exception):
@@ -50,7 +51,7 @@ class JournalError(Exception):
 
 
 def stream_output(argv: Sequence[str], ended: Ended, verbose: bool = False) -> Iterator[bytes]:
-    """Runs a program and yields its standard output as it comes; a caller that stops early ends it, and hears of exit code 0."""
+    """Runs a program and yields its standard output as it comes; a caller that stops early ends it, and hears nothing of its end."""
     try:
         process = subprocess.Popen(
             list(argv),
@@ -119,12 +120,13 @@ def check_end(argv: Sequence[str], code: int, errors: str) -> None:
 class Source:
     """Where the journal lies: this host's own, a directory, or single files.
 
-    ``namespace``: of this host's own journal also the lines of this namespace (a unit's C(LogNamespace=)).
+    ``namespace``: of this host's own journal also the lines of this namespace (a unit's C(LogNamespace=)), or those ``alone``.
     """
 
     directory: Optional[str] = None
     files: tuple[str, ...] = ()
     namespace: str = ""
+    alone: bool = False
 
     @property
     def live(self) -> bool:
@@ -136,7 +138,7 @@ class Source:
             return ["--directory=" + self.directory]
         if self.files:
             return ["--file=" + name for name in self.files]
-        return [f"--namespace=+{self.namespace}"] if self.namespace else []
+        return [f"--namespace={'' if self.alone else '+'}{self.namespace}"] if self.namespace else []
 
 
 class JournalReader:
@@ -246,6 +248,16 @@ class JournalReader:
     def _fields(self, arguments: Sequence[str]) -> Iterator[Fields]:
         source = Blocks(self._run(arguments))
         return iter(lambda: next_fields(source), None)
+
+    def check_begin(self, started_us: int) -> None:
+        """Notes it where this host's journal begins after a start of this boot, in microseconds of the clock that never jumps."""
+        argv = [*_COMMAND, *replace(self._source, alone=True).arguments(), "--output-fields=_PID", "--boot"]
+        source = Blocks(self._stream(argv, lambda code, errors: check_end(argv, code, errors), False))
+        first = next_fields(source)
+        begin = _integer(first.get(b"__MONOTONIC_TIMESTAMP", b"")) if first else None
+        if begin is None or begin > started_us + _SLACK_US:
+            since = f"{(begin - started_us) / 1e6:.0f} s after this start did" if begin is not None else "with nothing of this boot"
+            self._warnings["begin"] = f"the journal begins {since} (vacuumed, wiped, or not kept): the first lines of this start are gone"
 
     def _ended(self, argv: Sequence[str], code: int, errors: str) -> None:
         check_end(argv, code, errors)

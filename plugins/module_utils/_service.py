@@ -31,6 +31,7 @@ _PROPERTIES = (
     "ExecMainStatus",
     "Job",
     "LogNamespace",
+    "ExecMainStartTimestampMonotonic",
 )
 _SUFFIX = re.compile(r"\.(?:service|scope|slice|target|socket|mount|timer)$")
 DIGEST_VARIABLE = "INFEROPS_DIGEST"  # the role gives each configuration it starts a digest, in the server's environment
@@ -70,6 +71,7 @@ def read_service(unit: str, run: Runner, read: Opener) -> ServiceState:
         job=_number(values.get("Job")) > 0,
         digest=running_digest(main_pid, read),
         log_namespace=values.get("LogNamespace", ""),
+        started_us=_number(values.get("ExecMainStartTimestampMonotonic")),
     )
 
 

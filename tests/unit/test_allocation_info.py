@@ -358,6 +358,9 @@ class Host:
     def use_namespace(self, name):
         assert name == ""
 
+    def check_begin(self, started_us):
+        assert started_us == 0
+
     def newest_invocation(self, _unit):
         return NEW
 
