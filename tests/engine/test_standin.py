@@ -393,6 +393,45 @@ FATAL = [
     ("missing_file", "0.5.12.post1", KILLED, [LAUNCH], ["Load weight end"]),
     ("nccl_timeout", "0.5.12.post1", 1, ["terminate called after throwing an instance of 'c10::DistBackendError'"],
      ["Load weight begin"]),
+    ("rendezvous_timeout", "0.5.12.post1", KILLED,
+     ["torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 1/8 clients joined.", LAUNCH], ["Load weight "
+         "begin"]),
+    ("damaged_file", "0.5.12.post1", KILLED,
+     ["safetensors_rust.SafetensorError: Error while deserializing header: MetadataIncompleteBuffer", LAUNCH], ["Load weight end"]),
+    ("oom_weights:4", "0.5.12.post1", KILLED,
+     ["TP4 Load weight begin. avail mem=93.73 GB", "TP4 Scheduler hit an exception: Traceback (most recent call last):", LAUNCH],
+     ["TP4 Load weight end"]),
+    ("oom_pool:6", "0.5.23", KILLED, ["TP6 Scheduler hit an exception: Traceback (most recent call last):", LAUNCH], ["TP6 KV Cache"]),
+    ("foreign_process:3", "0.5.12.post1", KILLED,
+     ["TP3 Scheduler hit an exception: Traceback (most recent call last):", LAUNCH], ["max_total_num_tokens="]),
+    ("disk_full", "0.5.12.post1", KILLED,
+     ["OSError: [Errno 28] No space left on device: '/root/.triton/cache/7f3a/kernel.cubin'", LAUNCH], ["max_total_num_tokens="]),
+    ("hybrid_state", "0.5.14", KILLED, [LAUNCH], ["#tokens"]),
+    ("watchdog:5", "0.5.12.post1", KILLED,
+     ["TP5 Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)", RUNNING], [READY, "Prefill batch, #new-seq: 2"]),
+    ("host_oom:2", "0.5.12.post1", 1,
+     ["RuntimeError: Rank 2 scheduler died during initialization (exit code: -9). If exit code is -9 (SIGKILL), a common cause "
+      "is the OS OOM killer. Run `dmesg -T | grep -i oom` to check."], ["Scheduler hit"]),
+    ("segfault:1", "0.5.12.post1", 1,
+     ["Fatal Python error: Segmentation fault",
+      "RuntimeError: Rank 1 scheduler died during initialization (exit code: -11). If exit code is -9 (SIGKILL), a common cause "
+      "is the OS OOM killer. Run `dmesg -T | grep -i oom` to check."], ["Scheduler hit"]),
+    ("abort:1", "0.5.9", 1, ["Fatal Python error: Aborted", "Rank 1 scheduler is dead. Please check if there are relevant logs.", "Exit code: -6"],
+     ["Scheduler hit"]),
+    ("exit:7", "0.5.12.post1", 7, ["TP0 Init torch distributed begin."], ["Scheduler hit", LAUNCH, READY]),
+    ("missing_kernel", "0.5.12.post1", 1, ["ImportError: ", "Could not load any common_ops library!"], ["server_args="]),
+    ("no_device", "0.5.9", 1, ["RuntimeError: No accelerator (CUDA, XPU, HPU, NPU, MUSA) is available."], ["server_args="]),
+    ("no_device", "0.5.23", 1,
+     ["RuntimeError: No accelerator (CUDA, XPU, HPU, NPU, MUSA, MPS) or platform plugin is available."], ["server_args="]),
+    ("permission", "0.5.12.post1", 1, ["Traceback (most recent call last):"], ["server_args="]),
+    ("bad_arguments", "0.5.12.post1", 2, ["launch_server.py: error: unrecognized arguments: --no-such-flag"], ["Traceback", "server_args="]),
+    ("bad_flag", "0.5.18", 1,
+     ['  File "sglang/srt/server_args.py", line 7, in check_server_args', "AssertionError: base_gpu_id must be non-negative"],
+     ["server_args=", "Load weight"]),
+    ("bad_flag", "0.5.19", 1,
+     ['  File "sglang/srt/arg_groups/validation_hook.py", line 7, in check_server_args', "AssertionError: base_gpu_id must be "
+         "non-negative"],
+     ["server_args="]),
 ]  # fmt: skip
 
 
@@ -427,7 +466,44 @@ def test_the_same_weights_start_where_the_draft_is_not_counted(boot):
     assert boot("0.5.14", "kimi", flags, env).ends() == KILLED
 
 
+def test_states_that_do_not_fit_are_refused_with_what_they_need(boot):
+    env = {"STANDIN_FREE_GIB": "80", "STANDIN_WEIGHTS_GIB": "60", "STANDIN_FAULT": "hybrid_state"}
+    server = boot("0.5.14", "llama", ["--mem-fraction-static", "0.76"], env)
+    assert server.ends() == KILLED
+    # 20 - 80 x 0.24 = 0.8 GiB are left, all of which one slot of states takes: 819.2 MiB
+    assert (
+        "RuntimeError: Not enough GPU memory for hybrid (mamba/linear-attention) state cache. Computed max_mamba_cache_size=0 "
+        "(total_rest_memory=0.80 GB, mamba_cache_per_req=819.20 MB). Try: (1) reduce --max-running-requests, "
+        "(2) increase --mem-fraction-static, (3) reduce --speculative-num-draft-tokens, or (4) use GPUs with more memory."
+    ) in server.records
+
+
+@pytest.mark.parametrize(("fault", "function"), [("oom_prefill:1", "forward_extend"), ("oom_decode:1", "forward_decode")])
+def test_a_clients_request_can_be_the_last(boot, fault, function):
+    server = boot("0.5.12.post1", "llama", ["--tp", "2"], {**SMALL, "STANDIN_FAULT": fault})
+    server.wait_for(READY)
+    assert server.ask("/health") == (200, "")
+    with pytest.raises((urllib.error.URLError, ConnectionError)):
+        server.ask("/generate", {"text": "a few words", "sampling_params": {"max_new_tokens": 2}})
+    assert server.ends() == KILLED
+    after = server.text[server.text.index(READY) :]
+    assert re.search(rf"TP1\] Scheduler hit an exception: .*\n(?:  .*\n)*  .* in {function}\ntorch\.OutOfMemoryError: CUDA", after)
+    assert RUNNING in server.records
+
+
+def test_a_request_taken_back_is_no_failure(boot):
+    server = boot("0.5.12.post1", "llama", ["--tp", "2"], {**SMALL, "STANDIN_FAULT": "retraction"})
+    server.wait_for(READY)
+    assert "Retract requests" not in server.text
+    assert server.ask("/generate", {"text": "a few words", "sampling_params": {"max_new_tokens": 2}})[0] == 200
+    assert "TP0] KV cache pool is full. Retract requests. #retracted_reqs: 1, " in server.text
+    assert server.ask("/health") == (200, "")
+
+
 MESSAGES = [
+    ("foreign_process:3", r"of which 612\.81 MiB is free\. Process 4117 has 28\.50 GiB memory in use\. Including non-PyTorch memory, "
+        r"this process"),
+    ("permission", r"PermissionError: \[Errno 13\] Permission denied: '.*/kimi/config\.json'"),
     ("oom_capture:2", r"torch\.OutOfMemoryError: CUDA out of memory\. Tried to allocate 970\.00 MiB\. GPU 2 has a total "),
     ("oom_capture:2", r"Exception: Capture cuda graph failed: CUDA out of memory\. "),
     ("oom_warmup", r"torch\.OutOfMemoryError: CUDA out of memory\. .* GPU 0 "),
@@ -553,10 +629,12 @@ def test_the_fault_file_wins_while_it_has_text(boot, tmp_path):
         (["--model-path", "/nowhere"], {}, 1, "OSError: /nowhere does not appear to have a file named config.json."),
         (["--model-path", "window"], {}, 1, "the stand-in knows MLA, DSA and GQA models only, this one has sliding_attention"),
         (["--speculative-algorithm", "DFLASH"], {}, 1, "speculative decoding needs --speculative-draft-model-path"),
-        ([], {"STANDIN_FAULT": "flood"}, 2, "standin: STANDIN_FAULT asks for 'flood'; known are none, short_pool,"),
+        ([], {"STANDIN_FAULT": "flood"}, 2, "standin: STANDIN_FAULT asks for 'flood'; known are none, benign_noise,"),
         ([], {"STANDIN_FAULT": "lost_rank:1"}, 2, "standin: STANDIN_FAULT gives 'lost_rank' the argument '1'; it takes 0"),
         ([], {"STANDIN_FAULT": "slow_load"}, 2, "standin: STANDIN_FAULT gives 'slow_load' the argument ''; it takes a number of seconds"),
         ([], {"STANDIN_FAULT": "oom_draft_pool"}, 2, "standin: STANDIN_FAULT asks for 'oom_draft_pool', but this server has no draft"),
+        ([], {"STANDIN_FAULT": "hybrid_state"}, 2, "standin: STANDIN_FAULT asks for 'hybrid_state', but this release has no words for it"),
+        ([], {"STANDIN_FAULT": "exit:soon"}, 2, "standin: STANDIN_FAULT gives 'exit' the argument 'soon'; it takes a number of status"),
         ([], {"STANDIN_FREE_GIB": "lots"}, 2, "standin: STANDIN_FREE_GIB is 'lots': a number is needed"),
         ([], {"STANDIN_FREE_GIB": "90,91"}, 2, "standin: STANDIN_FREE_GIB lists 2 figures for 1 ranks: give one or all"),
     ],

@@ -217,7 +217,7 @@ def _refusal(state: State, tokens: int) -> str | None:
 
 def _compute(state: State, tokens: int, wanted: int) -> int:
     """Runs one request through the ranks; returns the tokens generated, cut to what the pool leaves."""
-    state.group.prefill(max(1, tokens))
+    state.group.prefill(max(1, tokens), warming=state.starting, real=not state.starting)
     pools = state.start.pools
     return max(0, min(wanted, pools.max_input + 5 - tokens - 1))
 

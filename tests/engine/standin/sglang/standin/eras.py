@@ -50,6 +50,11 @@ _WEIGHTS_TOO_BIG = (
     "Raise --mem-fraction-static above {suggested:.3f} (minimum viable = 1 - available/pre = {minimum:.4f}). "
     "If using speculative decoding, draft weights are now counted."
 )
+_NO_STATES = (
+    "RuntimeError: Not enough GPU memory for hybrid (mamba/linear-attention) state cache. Computed max_mamba_cache_size=0 "
+    "(total_rest_memory={rest:.2f} GB, mamba_cache_per_req={slot:.2f} MB). Try: (1) reduce --max-running-requests, "
+    "(2) increase --mem-fraction-static, (3) reduce --speculative-num-draft-tokens, or (4) use GPUs with more memory."
+)
 
 SINCE: dict[str, tuple[tuple[str, Any], ...]] = {
     "order": (("0.5.9", TARGET_FIRST), ("0.5.14", LOADS_FIRST)),
@@ -103,6 +108,15 @@ SINCE: dict[str, tuple[tuple[str, Any], ...]] = {
         ("0.5.11", "RuntimeError: " + _NO_ROOM),
         ("0.5.14", "ValueError: " + _WEIGHTS_TOO_BIG),
     ),
+    # a hybrid model whose states do not fit has had words of its own since then
+    "no_states": (("0.5.9", ""), ("0.5.14", _NO_STATES)),
+    "no_device": (
+        ("0.5.9", "No accelerator (CUDA, XPU, HPU, NPU, MUSA) is available."),
+        ("0.5.10", "No accelerator (CUDA, XPU, HPU, NPU, MUSA, MPS) is available."),
+        ("0.5.14", "No accelerator (CUDA, XPU, HPU, NPU, MUSA, MPS) or platform plugin is available."),
+    ),
+    # where the arguments are checked
+    "checks_file": (("0.5.9", "sglang/srt/server_args.py"), ("0.5.19", "sglang/srt/arg_groups/validation_hook.py")),
     "unbalanced_name": (("0.5.9", "min_per_gpu_memory"), ("0.5.10", "pre_model_load_memory")),
     "names_dead_rank_in_exception": (("0.5.9", False), ("0.5.10", True)),
     "has_child_watchdog": (("0.5.9", False), ("0.5.10", True)),
@@ -140,6 +154,9 @@ class Era:
     graph_advice: str
     concurrency_line: str
     no_room: str
+    no_states: str
+    no_device: str
+    checks_file: str
     unbalanced_name: str
     names_dead_rank_in_exception: bool
     has_child_watchdog: bool

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import faulthandler
 import json
 import os
 import signal
@@ -14,11 +16,12 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from sglang.standin import log
-from sglang.standin.faults import OOM
+from sglang.standin.faults import OOM, REQUEST_CRASHES, RETRACTION, WATCHDOG
 from sglang.standin.memory import Rank
 from sglang.standin.timeline import Start, Step, prefix, traceback
 
 FAILED = "Scheduler hit an exception: "
+MEAL, APPETITE = 8 << 20, 32  # bytes taken at once and how often by a rank that takes all of the host's memory
 
 
 class Process:
@@ -65,6 +68,7 @@ class _Worker:
     def live(self, steps: list[Step], begun: float) -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
+        faulthandler.enable()
         _name_process("sglang::schedul")  # the kernel keeps 15 characters of sglang::scheduler_TP0
         for step in steps:
             time.sleep(max(0.0, begun + step.at - time.monotonic()))
@@ -88,6 +92,8 @@ class _Worker:
             os._exit(step.number)
         elif step.kind == "hang":
             self._hang()
+        else:
+            {"eat": _eat, "segfault": _segfault, "abort": os.abort}[step.kind]()
 
     def _hang(self) -> None:
         """Silence until the main process is gone."""
@@ -106,15 +112,31 @@ class _Worker:
             os._exit(0)
         if self.start.faults.hangs("warmup"):
             self._hang()
-        if self.start.faults.strikes("oom_warmup", self.rank.index):
-            self._fail(traceback("event_loop_overlap", OOM.format(rank=self.rank.index)))
+        self._fail_request("oom_warmup" if order["warming"] else "oom_prefill" if order["real"] else "")
+        if self.start.faults.strikes("watchdog", self.rank.index):
+            self._bark()
         if self.rank.index == 0:
             log.say(
                 f"Prefill batch, #new-seq: 1, #new-token: {order['tokens']}, #cached-token: 0, token usage: 0.00, "
                 "#running-req: 0, #queue-req: 0",
                 self.prefix,
             )
+            if order["real"] and "retraction" in self.start.faults:
+                log.say(RETRACTION, self.prefix)
+        self._fail_request("oom_decode" if order["real"] else "")
         self._answer({"id": order["id"]})
+
+    def _fail_request(self, fault: str) -> None:
+        if fault and self.start.faults.strikes(fault, self.rank.index):
+            self._fail(traceback(REQUEST_CRASHES[fault], OOM.format(rank=self.rank.index)))
+
+    def _bark(self) -> None:
+        """What the watchdog's thread does about a forward pass that does not end."""
+        log.say(WATCHDOG, self.prefix)
+        log.raw("\n")
+        time.sleep(self.start.step)
+        os.kill(self.main, signal.SIGQUIT)
+        self._hang()
 
     def _answer(self, message: dict[str, Any]) -> None:
         self.answers.write(json.dumps(message) + "\n")
@@ -129,12 +151,15 @@ class Group:
         self._lock = threading.Lock()
         self._count = 0
 
-    def prefill(self, tokens: int) -> None:
-        """Has the ranks compute one prompt; returns when all have answered, never if one does not: a step ends on all ranks at once."""
+    def prefill(self, tokens: int, warming: bool = False, real: bool = False) -> None:
+        """Has the ranks compute one prompt; returns when all have answered, never if one does not: a step ends on all ranks at once.
+
+        `warming`: it is the server's own first request. `real`: it is a client's, not that of a health check.
+        """
         with self._lock:
             self._count += 1
             for process in self.processes:
-                process.order({"id": self._count, "tokens": tokens})
+                process.order({"id": self._count, "tokens": tokens, "warming": warming, "real": real})
             for process in self.processes:
                 if not process.answers.readline():
                     threading.Event().wait()
@@ -155,6 +180,18 @@ class Group:
                 process.pid = 0
                 return {"rank": index, "pid": pid, "code": -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)}
         return None
+
+
+def _eat() -> None:
+    """Takes the host's memory until the kernel ends it; if the kernel has enough of it, the process ends itself in the same way."""
+    eaten = []
+    for _bite in range(APPETITE):
+        eaten.append(bytearray(b"\1") * MEAL)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _segfault() -> None:
+    ctypes.string_at(0)
 
 
 def _kill(pid: int) -> None:

@@ -21,7 +21,7 @@ from sglang.standin import log
 from sglang.standin.api import Server, State, listen
 from sglang.standin.arguments import parse, record
 from sglang.standin.eras import era_of
-from sglang.standin.faults import read_faults
+from sglang.standin.faults import asked, read_faults
 from sglang.standin.memory import Hardware, Misuse, Refusal, Sizing, draft_geometry, read_config, world
 from sglang.standin.ranks import Group, Process, spawn
 from sglang.standin.timeline import Start, scripts
@@ -32,12 +32,17 @@ TICK = 0.05  # seconds between two looks at the ranks
 def serve(argv: Sequence[str], environ: Mapping[str, str], version: str) -> NoReturn:
     """The whole life of one server. Ends the process with the status that SGLang would leave."""
     era = era_of(version)
-    args = parse(argv, era)
+    faults = asked(environ)
+    args = parse([*argv, *faults.bad_flags], era)
+    if faults.refusal:
+        reason = faults.refusal.reason.format(model=args.model_path, no_device=era.no_device)
+        _refuse(faults.refusal.file, faults.refusal.where, reason)
+    if args.base_gpu_id < 0:
+        _refuse(era.checks_file, "check_server_args", "AssertionError: base_gpu_id must be non-negative")
     try:
         start = prepare(args, environ, version)
     except Refusal as refusal:
-        log.raw(f'Traceback (most recent call last):\n  File "sglang/launch_server.py", line 1, in <module>\n{refusal}\n')
-        sys.exit(1)
+        _refuse("sglang/launch_server.py", "<module>", str(refusal))
     except Misuse as misuse:
         log.raw(f"standin: {misuse}\n")
         sys.exit(2)
@@ -50,11 +55,20 @@ def serve(argv: Sequence[str], environ: Mapping[str, str], version: str) -> NoRe
     Main(start, version).live()
 
 
+def _refuse(file: str, where: str, reason: str) -> NoReturn:
+    log.raw(
+        'Traceback (most recent call last):\n  File "sglang/launch_server.py", line 1, in <module>\n'
+        f'  File "{file}", line 7, in {where}\n{reason}\n'
+    )
+    sys.exit(1)
+
+
 def prepare(args: Any, environ: Mapping[str, str], version: str) -> Start:
     """Reads the models, the STANDIN_ variables and the faults, and sizes the pools. Refusal or Misuse says what is wrong."""
     era = era_of(version)
     ranks = len(world(args))
-    faults = read_faults(environ, ranks, drafts=draft_geometry(args, read_config(args.model_path)) is not None)
+    drafts = draft_geometry(args, read_config(args.model_path)) is not None
+    faults = read_faults(environ, ranks, drafts, hybrids=bool(era.no_states))
     hardware = Hardware(
         free=[_number("STANDIN_FREE_GIB", word) for word in environ.get("STANDIN_FREE_GIB", "94.0").split(",")],
         weights=_number("STANDIN_WEIGHTS_GIB", environ.get("STANDIN_WEIGHTS_GIB", "60")),
@@ -98,6 +112,9 @@ class Main:
         if self.start.faults.active.get("kill9") == "main":
             time.sleep(self.start.step * 3)
             os.kill(os.getpid(), signal.SIGKILL)
+        if "exit" in self.start.faults:
+            time.sleep(self.start.step * 3)
+            os._exit(int(self.start.faults.active["exit"]))
 
     def _wait_for_ranks(self) -> None:
         """Returns when every rank has said that it is ready; a rank that ends before is the end of the start."""

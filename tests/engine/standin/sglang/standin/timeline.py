@@ -24,7 +24,7 @@ class Step:
     """One act of a rank, `at` seconds after the start.
 
     `kind` is say (a record with prefix), raw (bytes as they are), fail (a logged exception that ends the server),
-    signal (the process kills itself with `number`), exit (with `number`) or hang.
+    signal (the process kills itself with `number`), exit (with `number`), hang, or a death of its own kind: eat, segfault, abort.
     """
 
     at: float
@@ -88,6 +88,7 @@ class Script:
             return
         self._say(era.init_begin)
         self._stop_if_hung("init")
+        self._crash(moment)
         if "nccl_timeout" in self.start.faults:
             self._nccl_timeout()
         self._advance()
@@ -101,10 +102,8 @@ class Script:
         self._stop_if_hung("weights")
         self._bar(era.load_bar, 0)
         self._advance()
-        if faults.strikes("kill9", self.rank.index):
-            self._end("signal", number=9)
-        if "missing_file" in faults:
-            self._end("fail", traceback("load_model", texts.NO_SHARD.format(model=self.start.args.model_path)))
+        self._die_silently()
+        self._crash(moment)
         if moment.whose == "target":
             self.now += faults.slow_load
         model = pools.target if moment.whose == "target" or pools.draft is None else pools.draft
@@ -129,8 +128,9 @@ class Script:
             self._end("hang")
         if moment.whose == "target":
             self._warn_of_cap()
-        if moment.whose == "draft" and faults.strikes("oom_draft_pool", self.rank.index):
-            self._end("fail", traceback("alloc_memory_pool", texts.OOM.format(rank=self.rank.index)))
+        if "hybrid_state" in faults:
+            self._lack_states()
+        self._crash(moment)
         key, value = pools.sizes[moment.whose, self.rank.index]
         size = f"K size: {key:.2f} GB, V size: {value:.2f} GB" if value else f"KV size: {key:.2f} GB"
         dtype = era.kv_dtype.format(dtype=pools.kv_dtype)
@@ -171,11 +171,31 @@ class Script:
         if "lost_rank" in faults:  # the others wait for it in a collective
             self._end("hang")
         self._advance()
+        self._crash(moment)
         if faults.strikes("oom_capture", self.rank.index):
             self._end("fail", self._capture_failure())
         if not era.named_graphs and self.rank.tp == 0:
             self._raw(f"\rCapturing batches (bs=1 avail_mem={moment.after:.2f} GB): 100%|##########| {len(sizes)}/{len(sizes)}\n")
         self._say(era.graph_end.format(**values, avail=moment.after))
+
+    def _crash(self, moment: Moment) -> None:
+        crash = self.start.faults.crash(moment.what, moment.whose, self.rank.index)
+        if crash:
+            reason = crash.reason.format(rank=self.rank.index, model=self.start.args.model_path)
+            self._end("fail", traceback(crash.where, reason))
+
+    def _die_silently(self) -> None:
+        deaths = {"kill9": ("signal", 9), "host_oom": ("eat", 0), "segfault": ("segfault", 0), "abort": ("abort", 0)}
+        for name, (kind, number) in deaths.items():
+            if self.start.faults.strikes(name, self.rank.index):
+                self._end(kind, number=number)
+
+    def _lack_states(self) -> None:
+        """One slot of states takes all that the weights leave of the static fraction."""
+        pools, index = self.start.pools, self.rank.index
+        rest = pools.available[index] - pools.smallest[index] * (1 - self.start.args.mem_fraction_static)
+        reason = self.start.era.no_states.format(rest=rest, slot=rest * 1024)
+        self._end("fail", traceback("_handle_max_mamba_cache", reason))
 
     def _graph_name(self, whose: str) -> str:
         eagle = self.start.args.speculative_algorithm not in (None, "DFLASH", "DDTREE")
