@@ -34,6 +34,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import
     RankReport,
     RankState,
     capacity_of,
+    common_pattern,
     least,
     names_of,
     not_the_drafts,
@@ -503,16 +504,16 @@ class BootFolder:
         states = self._believed(wanted)
         context = PoolContext(
             template=next((state for state in states if state.closed), None),
-            total=self._total_tokens,
+            total=self._total_tokens if len({state.printed for state in states}) == 1 else None,
             silent=not any(state.has_pool_lines for state in states),
             dcp_size=_size(self._args.get("dcp_size")) or 1,
         )
         pools = [pools_of(state, context) for state in states]
-        pattern = next(((target, draft) for target, draft in pools if target and draft), None)
+        pattern = common_pattern(pools)
         # once the final line is printed, no rank captures any more: the scheduler that prints it is the last to begin
         until = self._reached.get("warmup", self._now)
         both = self._drafts in ALGORITHMS_WITH_A_POOL and bool(self._summaries)
-        pairs = [not_the_drafts(pair, pattern, both and len(state.loads) > 1) for state, pair in zip(states, pools)]
+        pairs = [not_the_drafts(pair, pattern, both) for pair in pools]
         return tuple(report_of(state, pair, self._first, until) for state, pair in zip(states, pairs))
 
     @property
@@ -629,7 +630,7 @@ class BootFolder:
         tokens = [report.tokens for report in reports if report.tokens is not None]
         smallest, largest = min(tokens, default=0), max(tokens, default=0)
         context, total = self._from_summary("context_len") or 0, self._total_tokens
-        one_pool = bool(tokens) and bool(self._summaries) and not any(report.draft for report in reports)
+        one_pool = bool(self._summaries) and any(state.has_pool_lines for state in self._ranks.values())
         bound = any(report.target and report.target.upper_bound_tokens is not None for report in reports)
         notes = (
             (
@@ -643,9 +644,9 @@ class BootFolder:
             ),
             (bound, "a pool is known by its upper bound only: its real size is printed after graph capture"),
             (
-                self._drafts not in ("NGRAM", "NONE") and one_pool,
-                "a draft model is configured, but each rank shows one pool: if a line was lost, its memory may be the draft's "
-                "(the tokens are the same for both)",
+                self._drafts not in ("NGRAM", "NONE") and one_pool and not any(report.draft for report in reports),
+                "a draft model is configured, but each rank shows one pool: either a line was lost, and nothing tells whose pool the other "
+                "one shows (the tokens are the same for both), or this draft has no pool of its own",
             ),
         )
         return [note for holds, note in notes if holds]

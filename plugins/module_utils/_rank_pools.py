@@ -9,7 +9,7 @@ further ones are the drafts'. Nothing in a line says to which model it belongs. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Optional, TypeVar
 
@@ -31,6 +31,8 @@ from ansible_collections.inferops.sglang.plugins.module_utils._timeline import d
 Number = TypeVar("Number", int, float)
 
 MAX_LINES = 64  # pool lines kept of one rank; SGLang prints one or two of each model
+ALIKE = 0.25  # by how much the memory for a token may differ between lines of one model: their figures are rounded
+MAX_VOTED = 8  # ranks whose pools are set against those of all others
 MAX_NAMES = 16  # spans of ranks in one message
 
 
@@ -78,9 +80,16 @@ class Pool:
     upper_bound_tokens: Optional[int] = None
     shard_tokens: Optional[int] = None
 
+    def looks_like(self, other: Pool) -> bool:
+        """Whether the two may be pools of one model: the same form, and about as much memory for a token."""
+        if (self.kv_gib is None, self.k_gib is None) != (other.kv_gib is None, other.k_gib is None):
+            return False
+        own, its = self._gib_per_token, other._gib_per_token
+        return abs(own - its) <= ALIKE * max(own, its)
+
     @property
-    def shape(self) -> tuple[Optional[float], ...]:
-        return (self.kv_gib, self.k_gib, self.v_gib)
+    def _gib_per_token(self) -> float:
+        return (self.kv_gib or (self.k_gib or 0.0) + (self.v_gib or 0.0)) / (self.tokens or 1)
 
 
 @dataclass(frozen=True)
@@ -175,6 +184,11 @@ class RankState:
     @property
     def has_pool_lines(self) -> bool:
         return not self.open.empty or any(not section.empty for section in self.closed)
+
+    @property
+    def printed(self) -> tuple[Optional[int], ...]:
+        """The tokens of all its pool lines, in order."""
+        return tuple(line.tokens for section in (*self.closed, self.open) for line in section.lines)
 
     @property
     def id(self) -> RankId:
@@ -290,7 +304,8 @@ STEPS: dict[type[Event], Any] = {
 class PoolContext:
     """What the pools of one rank are read with.
 
-    ``template``: a rank that printed its sections' ends. ``total``: tokens of the final line. ``silent``: no rank of this build printed
+    ``template``: a rank that printed its sections' ends. ``total``: tokens of the final line, where all ranks print the same lines, so
+    that it may say which of several counts. ``silent``: no rank of this build printed
     any pool line, so the final line of each rank is the word on its pool; in all other builds a missing pool line is a lost one.
     ``dcp_size``: ranks that each hold a part of the same tokens.
     """
@@ -301,7 +316,15 @@ class PoolContext:
     dcp_size: int = 1
 
 
-def pools_of(state: RankState, context: PoolContext) -> tuple[Optional[Pool], Optional[Pool]]:
+class Pools(NamedTuple):
+    """The pools of a rank, and of how many models it printed any line about its pool."""
+
+    target: Optional[Pool]
+    draft: Optional[Pool]
+    models: int
+
+
+def pools_of(state: RankState, context: PoolContext) -> Pools:
     """Target and draft pool of a rank: its first section, and all further ones together."""
     total = context.total
     sections = _sections(state, context.template)
@@ -315,7 +338,7 @@ def pools_of(state: RankState, context: PoolContext) -> tuple[Optional[Pool], Op
     drafts = [pool for pool in (_pool(section, total, None) for section in sections[1:]) if pool]
     if drafts and state.post_drafts:
         drafts = [_replaced(pool, post) for pool, post in zip(drafts, state.post_drafts)]
-    return target, _sum_of(drafts)
+    return Pools(target, _sum_of(drafts), len(sections))
 
 
 def _sections(state: RankState, template: Optional[RankState]) -> list[_Section]:
@@ -414,24 +437,33 @@ def _sum_of(pools: list[Pool]) -> Optional[Pool]:
     )
 
 
-def not_the_drafts(
-    pools: tuple[Optional[Pool], Optional[Pool]], pattern: Optional[tuple[Pool, Pool]], two: bool
-) -> tuple[Optional[Pool], Optional[Pool]]:
-    """Where a rank's target line was lost, its draft's line would stand in for it: told by the shapes that other ranks print.
+def common_pattern(pools: Sequence[Pools]) -> Optional[tuple[Pool, Pool]]:
+    """The target and the draft of the rank that most others look like; None where no rank shows both."""
+    both = [(target, draft) for target, draft, _models in pools if target and draft]
 
-    ``two``: this rank must have printed both. Where no shape tells whose pool the only one is, it proves nothing.
+    def votes(one: tuple[Pool, Pool]) -> int:
+        return sum(one[0].looks_like(target) and one[1].looks_like(draft) for target, draft in both)
+
+    return max(both[:MAX_VOTED], key=votes, default=None)
+
+
+def not_the_drafts(pools: Pools, pattern: Optional[tuple[Pool, Pool]], two: bool) -> Pools:
+    """Where a rank's target line was lost or came late, its draft's line would stand in for it: told by what other ranks print.
+
+    ``two``: this rank must have printed both. Where nothing tells whose pool the only one is, it proves nothing.
     """
-    target, draft = pools
-    if target is None or draft is not None:
+    target, draft, models = pools
+    if target is None:
         return pools
-    if pattern is None or pattern[0].shape == pattern[1].shape:
-        return (None, None) if two else pools
-    return (None, target) if target.shape == pattern[1].shape else pools
+    if pattern is None or pattern[0].looks_like(pattern[1]):
+        return Pools(None, None, models) if two and models < 2 else pools
+    if not target.looks_like(pattern[1]) or target.looks_like(pattern[0]):
+        return pools
+    return Pools(draft if draft is not None and draft.looks_like(pattern[0]) else None, target, models)
 
 
-def report_of(state: RankState, pools: tuple[Optional[Pool], Optional[Pool]], began: Optional[float], until: Optional[float]) -> RankReport:
+def report_of(state: RankState, pools: Pools, began: Optional[float], until: Optional[float]) -> RankReport:
     """The rank as the allocation shows it. ``began`` and ``until``: the boot's first moment, and the end of what this rank did in it."""
-    target, draft = pools
     sized_after = [load for load in state.loads if load.ended and load.before_pool]
     ends = [section.avail_gib for section in state.closed if section.avail_gib is not None]
     rank_id = state.id
@@ -451,8 +483,8 @@ def report_of(state: RankState, pools: tuple[Optional[Pool], Optional[Pool]], be
         avail_after_pool_gib=ends[-1] if ends else None,
         avail_after_capture_gib=state.capture_gib,
         last_avail_gib=state.last_gib,
-        target=target,
-        draft=draft,
+        target=pools.target,
+        draft=pools.draft,
         swa_tokens=_swa_tokens(state),
         mamba_slots=state.slots,
     )

@@ -136,11 +136,19 @@ def test_logs_of_the_real_engine(name, ranks, tokens, target, draft_k, order):
     assert pool_sufficient(kept.as_dict(), tokens)
 
 
-DRAFTS = [("DFLASH", True), ("EAGLE", True), ("NGRAM", False), ("none", False), (None, False)]
+# algorithm, whether one pool is noted, what it proves
+DRAFTS = [
+    ("DFLASH", True, None),
+    ("EAGLE", True, None),
+    ("FROZEN_KV_MTP", True, 192406),
+    ("NGRAM", False, 192406),
+    ("none", False, 192406),
+    (None, False, 192406),
+]
 
 
-@pytest.mark.parametrize(("algorithm", "noted"), DRAFTS)
-def test_one_pool_where_two_are_expected_is_noted(algorithm, noted):
+@pytest.mark.parametrize(("algorithm", "noted", "tokens"), DRAFTS)
+def test_one_pool_where_two_are_expected_is_noted_and_proves_nothing(algorithm, noted, tokens):
     lines = [
         arguments(tp_size=1, speculative_algorithm=algorithm),
         stamped("TP0", "KV Cache is allocated. #tokens: 192406, K size: 0.28 GB, V size: 0.28 GB"),
@@ -148,7 +156,7 @@ def test_one_pool_where_two_are_expected_is_noted(algorithm, noted):
         stamped("TP0", "max_total_num_tokens=192406, context_len=192000, available_gpu_mem=6.23 GB"),
     ]
     allocation = fold(lines)
-    assert allocation.min_tokens == 192406
+    assert allocation.min_tokens == tokens
     assert any("a draft model is configured, but each rank shows one pool" in note for note in allocation.notes) is noted
     # before the final line the draft's pool may still come
     assert not any("a draft model is configured" in note for note in fold(lines[:-1]).notes)
@@ -327,6 +335,29 @@ CAPACITIES = [
 @pytest.mark.parametrize(("args", "pools", "tokens"), [case[1:] for case in CAPACITIES], ids=[case[0] for case in CAPACITIES])
 def test_what_all_requests_together_can_fill(args, pools, tokens):
     assert fold([arguments(**args), *(line for rank, of in pools.items() for line in start(rank, of))]).capacity_tokens == tokens
+
+
+SHARD = "KV Cache is allocated. dtype: torch.float8_e4m3fn, #tokens: 31229, K size: 0.18 GB, V size: 0.18 GB"
+WHOLE = "KV Cache is allocated. dtype: torch.float8_e4m3fn, #tokens: 90816, K size: 0.02 GB, V size: 0.02 GB"
+
+
+def test_the_final_line_says_which_of_several_counts_only_where_all_ranks_print_the_same():
+    final = stamped("TP0", "max_total_num_tokens=90816, context_len=90000")
+    lines = [arguments(tp_size=2), *(stamped(f"TP{tp}", text) for tp in (0, 1) for text in (SHARD, WHOLE, POOL_END)), final]
+    assert [rank.target.tokens for rank in fold(lines).ranks] == [90816, 90816]
+    lost = [line for line in lines if line != stamped("TP1", SHARD)]
+    assert [rank.target.tokens for rank in fold(lost).ranks] == [31229, 90816]
+    # a branch whose only line counts a part: what is not proved is not claimed, and the note says that the two differ
+    part = fold([arguments(tp_size=1), stamped("", "KV Cache is allocated. #tokens: 1287"), stamped("", "max_total_num_tokens=457784")])
+    assert (part.min_tokens, part.max_total_num_tokens) == (1287, 457784)
+    assert "the final line says max_total_num_tokens=457784, the smallest pool line 1287 tokens" in part.notes
+
+
+def test_a_draft_that_prints_no_size_is_known_by_the_end_of_its_pool():
+    """DeepSeek-V4: the sizes are the target's, its next-token layers print none."""
+    texts = ["DSV4 pool sizes: full=32768, swa=3200, c4=8192, c128=256", POOL_END, POOL_END, SUMMARY]
+    lines = [arguments(tp_size=1, speculative_algorithm="EAGLE"), *(stamped("TP0", text) for text in texts)]
+    assert (fold(lines).complete, fold(lines).min_tokens) == (True, 32768)
 
 
 def test_two_models_and_one_pool_line_prove_no_target():
