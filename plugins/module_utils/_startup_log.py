@@ -17,7 +17,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Optional
 
+from ansible_collections.inferops.sglang.plugins.module_utils._flag_changes import CHANGES
+
 MAX_RECORD = 1_000_000  # characters of one log record that are looked at; server_args needs some 20,000
+MAX_VALUE = 100_000  # characters of one argument that are taken as a literal
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,23 @@ class ServerArgs(Event):
 
 
 @dataclass(frozen=True)
+class Changed(Event):
+    """A sentence by which SGLang says that it does otherwise than its flags ask.
+
+    What it changes while it reads its arguments is printed before the record that holds them (``ServerArgs``).
+    """
+
+    text: str
+
+
+@dataclass(frozen=True)
 class InitBegin(Event):
     """A rank sets up its process groups."""
+
+
+@dataclass(frozen=True)
+class InitEnd(Event):
+    """A rank has its process groups."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +119,11 @@ class PostCapturePool(Event):
 
 @dataclass(frozen=True)
 class SplitSizes(Event):
-    """Tokens of the full-attention and of the sliding-window half of one pool; ``full`` None: all layers slide."""
+    """Tokens of the full-attention and of the sliding-window half of one pool; ``full`` None: all layers slide, ``swa`` None: none does.
+
+    ``post_capture``: these are the real sizes, whatever a pool line printed before them says: it is fixed after graph capture, or the
+    line shows how many tokens would fit into memory that several pools share.
+    """
 
     full: Optional[int]
     swa: Optional[int]
@@ -167,7 +189,9 @@ class Fatal(Event):
 
 @dataclass(frozen=True)
 class Unbalanced(Event):
-    """A warning that one card has less free memory than the others; the same sentence as an exception is fatal."""
+    """A warning that one card has less free memory than the others, with both figures; as an exception the sentence is fatal."""
+
+    text: str
 
 
 @dataclass(frozen=True)
@@ -215,22 +239,22 @@ class Record(NamedTuple):
 # --- figures by key ---------------------------------------------------------------------------------------------------
 
 _NUMBER = r"(-?[\d,]*\.?\d+)"
+_COUNT = r"(-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+))"  # a comma groups three digits, or ends the number
 _FIGURES = {
     name: re.compile(pattern)
     for name, pattern in {
-        "avail": rf"avail mem={_NUMBER} ?G",
+        "avail": rf"(?:avail mem|free memory)={_NUMBER} ?G",
         "usage": rf"mem usage={_NUMBER} ?G",
-        "free": rf"free memory={_NUMBER} ?G",
         "available": rf"available_[cg]pu_mem={_NUMBER} ?G",
         "kv": rf"\bKV size: ?{_NUMBER} ?G",
         "k": rf"\bK size: ?{_NUMBER} ?G",
         "v": rf"\bV size: ?{_NUMBER} ?G",
-        "tokens": r"#tokens: ?(-?\d[\d,]*)",
-        "max_total": r"max_total_num_tokens=(-?\d[\d,]*)",
+        "tokens": rf"#tokens: ?{_COUNT}",
+        "max_total": rf"\bmax_total_num_tokens={_COUNT}",
         "context_len": r"\bcontext_len=(\d+)",
         "max_running": r"\bmax_running_requests=(\d+)",
-        "full": r"\b(?:full_layer_tokens|full)=(\d+)",
-        "swa": r"\b(?:swa_layer_tokens|swa)=(\d+)",
+        "full": r"\bfull(?:_layer_tokens|_max_total_num_tokens|_max|_capacity)?=(\d+)",
+        "swa": r"\bswa(?:_layer_tokens|_max_total_num_tokens|_max|_capacity)?=(\d+)",
         "slots": r"max_mamba_cache_size: (\d+)",
         "dtype": r"dtype: ?([\w.]+)",
         "model": r"\btype=(\w+)",
@@ -276,9 +300,7 @@ def _kv_pool(body: str) -> KvPool:
     )
 
 
-def _post_capture(body: str) -> Event:
-    if "full_layer_tokens" in body or "swa_layer_tokens" in body:
-        return SplitSizes(_integer("full", body), _integer("swa", body), post_capture=True)
+def _post_capture(body: str) -> PostCapturePool:
     details = body.partition("sizing: ")[2]
     pool = KvPool(
         tokens=_integer("tokens", body) if "#tokens" in body else _integer("max_total", body),
@@ -301,8 +323,13 @@ def _split_sizes(body: str) -> SplitSizes:
     return SplitSizes(_integer("full", body), _integer("swa", body))
 
 
+def _real_sizes(body: str) -> SplitSizes:
+    full = _integer("full", body)
+    return SplitSizes(full if full is not None else _integer("max_total", body), _integer("swa", body) or None, post_capture=True)
+
+
 def _capture(body: str) -> Capture:
-    return Capture(begins=re.search(r"graph begin\b", body, re.IGNORECASE) is not None, avail_gib=_gib("avail", body))
+    return Capture(begins=" begin" in body[:80], avail_gib=_gib("avail", body))
 
 
 def _fatal(kind: str) -> Callable[[str], Event]:
@@ -311,43 +338,52 @@ def _fatal(kind: str) -> Callable[[str], Event]:
 
 def _child_died(body: str) -> Optional[Event]:
     # a child that was told to stop (SIGTERM is 15) did not fail
-    return None if re.search(r"exit code:? -15\b", body, re.IGNORECASE) else Fatal("child_died", body[:2000])
+    return None if re.search(r"(?:exit ?code:?|terminated with)[ =]-15\b", body, re.IGNORECASE) else Fatal("child_died", body[:2000])
 
 
 # Sentences SGLang logs, each anchored at the start of a message. The first that matches decides.
 _SENTENCES: tuple[tuple[str, Callable[[str], Optional[Event]]], ...] = (
     (r"server_args=", lambda body: ServerArgs(parse_server_args(body[len("server_args=") :]))),
     (r"Init (?:torch distributed|parallel) begin", lambda _body: InitBegin()),
+    (r"Init (?:torch distributed|parallel) ends?\b", lambda _body: InitEnd()),
     (r"Load weight begin\b", lambda body: WeightsBegin(_gib("avail", body))),
     (r"Load weight end\b", lambda body: WeightsEnd(_gib("avail", body), _gib("usage", body), _text("model", body))),
-    (r"(?:[A-Za-z0-9_-]{1,30} ){0,2}KV Cache (?:is allocated|VA upper bound)\b", _kv_pool),
-    (r"Post-capture KV sizing: ", _post_capture),
+    (r"(?:[A-Za-z0-9_-]{1,30} ){0,4}KV Cache (?:is allocated|VA upper bound)\b", _kv_pool),
+    (r"Post-capture KV sizing: (?:(?:draft )?KV cache allocated|max_total_num_tokens=)", _post_capture),
+    (r"Post-capture KV sizing: (?:full|swa)_layer_tokens=", _real_sizes),
+    (r"\[unified-memory-pool\] {1,4}total_bytes=\d{1,18}(?: \(=[\d.]{1,18} GB\))?, (?:full_|max_total_num_tokens=)", _real_sizes),
     (r"Use [Ss]liding window memory pool\b|DSV4 pool sizes:", _split_sizes),
     (r"Mamba Cache is allocated\b", lambda body: MambaPool(_integer("slots", body))),
     (r"Memory pool end\b", lambda body: PoolEnd(_gib("avail", body))),
-    (r"Capture [\w/ ]{1,40}(?:[Gg]raph|GRAPH) (?:begin|end)\b", _capture),
+    (r"Capture [\w/ -]{1,40}(?:[Gg]raph|GRAPH|draft extend) (?:begin|end)\b", _capture),
     (r"max_total_num_tokens=", _summary),
     (r"The server is fired up and ready to roll", lambda _body: Ready()),
-    (r"SIGTERM received\b|Gracefully exiting\b", lambda _body: Stopping()),
-    (r"(?:\w+ )?hit an exception:|Initialization failed\.", lambda body: Crash(body[:2000])),
-    (r"Received sigquit from a child process|SIGQUIT received\b", _child_died),
-    (r"Rank \d+ scheduler (?:is dead|died)|Subprocess \S+ \(pid=\d+\) crashed|Exit code: -?[1-9]", _child_died),
+    (r"(?:Signal )?SIGTERM received\b|Gracefully exiting\b|Received shutdown signal\b", lambda _body: Stopping()),
+    (r"(?:\w{1,60} )?hit an exception:|Initialization failed\.|Server warmup failed; aborting startup", lambda body: Crash(body[:2000])),
+    (r"Received (?:sigquit from a child|SIGQUIT from scheduler) process|SIGQUIT received\b", _child_died),
+    (r"Rank \d+ scheduler (?:is dead|died)|Subprocess [\w-]{1,80} \(pid=\d+\) crashed|Exit code: -?[1-9]", _child_died),
+    (r"Scheduler or DataParallelController \d+ terminated with -?[1-9]|Child process unexpectedly failed with ", _child_died),
+    (r"Ray scheduler actor terminated with error|Scheduler (?:PP\d+ )?TP\d+ crashed:", _child_died),
     (r"Not enough memory\. Please try|Loaded weights leave no GPU memory|Not enough GPU memory for", _fatal("not_enough_memory")),
-    (r"(?:(?!Soft)[A-Z]\w+ )?[Ww]atchdog timeout\b", _fatal("hang")),
+    # a soft watchdog only writes down what the process is doing
+    (r"(?:(?!Soft)[A-Z]\w{1,60} )?[Ww]atchdog timeout\b(?! \(self\.watchdog_timeout=[\w.]{1,18}, self\.soft=True)", _fatal("hang")),
     (r"(?:\[[^\]]{1,200}\] ){0,2}Watchdog caught collective operation timeout", _fatal("nccl")),
-    (r"ERROR: +\[Errno 98\]|\[Errno 98\] error while attempting to bind|Port \d+ is (?:already )?in use(?!, trying)", _fatal("port_in_use")),
+    (r"ERROR: +\[Errno 98\]|\[Errno 98\] error while attempting to bind", _fatal("port_in_use")),
+    (r"Port \d+ is (?:already )?in use(?!, trying)", _fatal("port_in_use")),
     (r"(?:[\w./-]{1,200} ){0,3}[\w./-]{1,200}: error: (?:unrecognized|argument|the following|ambiguous)", _fatal("bad_arguments")),
-    (r"The memory capacity is unbalanced", lambda _body: Unbalanced()),
+    (r"The memory capacity is unbalanced", lambda body: Unbalanced(body[:2000])),
+    (CHANGES, lambda body: Changed(body[:500])),
     (r"Traceback \(most recent call last\):", lambda _body: Traceback()),
 )
-_ANY_SENTENCE = "|".join(pattern for pattern, _build in _SENTENCES)
+# what a serving server writes most is told apart first
+_ANY_SENTENCE = r"(?!(?:Decode|Prefill) batch\b)(?:" + "|".join(pattern for pattern, _build in _SENTENCES) + ")"
 # ASCII: letters, digits and blanks are then the same here as in the raw bytes that is_noise looks at
 _IS_SENTENCE = re.compile(_ANY_SENTENCE, re.ASCII)
 _WHICH_SENTENCE = re.compile("|".join(f"(?P<s{i}>{pattern})" for i, (pattern, _build) in enumerate(_SENTENCES)), re.ASCII)
 _BUILDERS = {f"s{i}": build for i, (_pattern, build) in enumerate(_SENTENCES)}
 
 # The last line of a traceback, as torch.OutOfMemoryError or queue.Empty
-_EXCEPTION_TYPE = r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Empty|Timeout|Again|Group)"
+_EXCEPTION_TYPE = r"(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Empty|Timeout|Again|Group)|Exception)"
 _EXCEPTION = re.compile(_EXCEPTION_TYPE + r"(?:: .*|:)?$", re.ASCII)
 
 
@@ -372,17 +408,17 @@ _CARRIER = re.compile(r"server_args=|Receive|Finish")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 # Prefixes of other writers before a message without SGLang's bracket: container tools, tracing, logging configurations.
 _PREFIXES = (
-    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\s{1,20}",
-    r"(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)[:\s]\s{0,20}",
-    r"[-|]\s{1,20}",
-    r"\d{1,8}\s{1,20}",  # a process id
-    r"\[[\w./-]{1,80}\.py:\d{1,6}\]\s{1,20}",
-    r"[\w-]{1,40}(?:\.(?!py:)[a-z_][\w-]{0,40}){1,8}:\s{1,20}",
-    r"[\w.-]{1,60}\s{1,20}\|\s",
-    r"\[pod/[^\]\s]{1,200}\]\s{1,20}",
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?[ \t]{1,20}",
+    r"(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)[: \t][ \t]{0,20}",
+    r"[-|][ \t]{1,20}",
+    r"\d{1,8}[ \t]{1,20}",  # a process id
+    r"\[[\w./-]{1,80}\.py:\d{1,6}\][ \t]{1,20}",
+    r"[\w-]{1,40}(?:\.(?!py:)[a-z_][\w-]{0,40}){1,8}:[ \t]{1,20}",
+    r"[\w.-]{1,60}[ \t]{1,20}\|[ \t]",
+    r"\[pod/[^\] \t]{1,200}\][ \t]{1,20}",
     r"(?:stdout|stderr) [FP] ",
     r"\[rank\d{1,5}\]: ?",
-    r"\w{3,5}\.?\s\d{1,2}\s\d\d:\d\d:\d\d\s\S{1,80}\s[\w@.:/()-]{1,80}\[\d{1,8}\]:\s",
+    r"\w{3,5}\.? {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,80} [\w@.:/()-]{1,80}\[\d{1,8}\]: ",
 )
 _ANY_PREFIX = "(?:" + "|".join(_PREFIXES) + "){1,8}"
 _FOREIGN = re.compile(_ANY_PREFIX, re.ASCII)
@@ -394,7 +430,9 @@ _PID = re.compile(r"(?:^|\s)(\d{1,8})\s")
 
 def _noise(rest: str) -> str:
     headed = rf'\[\d{{4}}-\d\d-\d\d [^\]"\\\n\r\x1b]{{1,70}}\] (?!{_ANY_SENTENCE})'
-    bare = rf'(?!\[[\dA-Z])(?!(?:{_ANY_PREFIX})?(?:{_ANY_SENTENCE}|{_EXCEPTION_TYPE}[:"\n]))'
+    # taken as a whole, as _unheaded takes it: giving parts of a prefix back would cost far more than the rest of the line
+    prefix = rf"(?=(?P<foreign>(?:{_ANY_PREFIX})?))(?P=foreign)"
+    bare = rf'(?!\[[\dA-Z])(?!{prefix}(?:{_ANY_SENTENCE}|{_EXCEPTION_TYPE}(?:[:"\n]|$)))'
     return f"(?:{headed}|{bare}){rest}"
 
 
@@ -408,6 +446,15 @@ def is_noise(line: bytes) -> bool:
     """True for a raw line of C(journalctl -o json) in which parse_record would find no event; false where that is not certain."""
     return _JOURNAL_NOISE.search(line) is not None
 
+
+# Bars of the loaders and of the graph runners; the bracket makes sure that is_noise lets them through. Bars without a word, and those
+# of kernels that are made ready, tell nothing about the model.
+_BAR_PHASES = {"Loading": "weights", "loading": "weights", "Compiling": "capture", "Capturing": "capture"}
+_BAR = re.compile(
+    r"(Loading|loading|Capturing|Compiling)(?: [\w-]{1,30}){0,6}(?: \([^()]{0,80}\))?"
+    r": {1,3}(\d{1,3})%(?: Completed )?\|[^\[\]]{0,500}\[\d[^\[\]]{0,80}\]?",
+    re.ASCII,
+)
 
 # Ansible writes the arguments of its modules to the journal: a quoted log line in them is no record of the server.
 _QUOTED = "Invoked with "
@@ -427,9 +474,8 @@ def _parse_line(line: str) -> list[Record]:
     if _QUOTED in line[:400]:
         return []
     if header is None:
-        return [_unheaded(line)]
-    before = _unheaded(line[: header.start()]) if header.start() else None
-    records = [before] if before and before.body.strip() else []
+        return _bare(line)
+    records = _bare(line[: header.start()]) if line[: header.start()].strip() else []
     while header is not None:
         start = header.end()
         following = None if _CARRIER.match(line, start) else _HEADER.search(line, start)
@@ -441,6 +487,17 @@ def _parse_line(line: str) -> list[Record]:
 def _headed(header: re.Match[str], body: str) -> Record:
     rank = _rank(header.group(2) or header.group(3) or "")
     return Record(header.group(1) or "", rank, body, True, None, _recognise(body, True))
+
+
+def _bare(line: str) -> list[Record]:
+    """A line, or the part of one, that has no bracket: progress bars write over each other, so of several the last one counts."""
+    bars = list(_BAR.finditer(line)) if "%" in line else []
+    if not bars:
+        return [_unheaded(line)]
+    last = bars[-1]
+    bar = Record("", NO_RANK, last.group(), False, None, Progress(_BAR_PHASES[last.group(1)], min(int(last.group(2)), 100)))
+    rest = line[last.end() :]
+    return [bar, _unheaded(rest)] if rest.strip() else [bar]
 
 
 def _unheaded(line: str) -> Record:
@@ -492,7 +549,7 @@ def parse_suppressed(text: str) -> Optional[Suppressed]:
 
 _SECRET = re.compile(r"(?:api_key|password|passphrase|_secret|(?:hf|auth|access|bearer)_token)$")
 _ARGUMENT = re.compile(r"\s*(?:'(?P<quoted>\w+)'\s*:|(?P<plain>\w+)=)\s*")
-_TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[()\[\]{},]|[^'"()\[\]{},]+|['"]""", re.DOTALL)
+_TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[()\[\]{},]|[^'"()\[\]{},]+|['"].*""", re.DOTALL)
 _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 HIDDEN = "********"
 
@@ -530,6 +587,8 @@ def _top_level(text: str) -> list[str]:
 
 
 def _literal(text: str) -> Any:
+    if len(text) > MAX_VALUE:
+        return text[:1000]
     try:
         return _plain(ast.literal_eval(text), 6)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
