@@ -17,14 +17,21 @@ import stat
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Optional
+from typing import IO, Any, Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Entry
 from ansible_collections.inferops.sglang.plugins.module_utils._blocks import MAX_LINE, Blocks
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalError
-from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import NOISE, QUOTED_NOISE, is_noise
+from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import (
+    NOISE,
+    QUOTED_NOISE,
+    ServerArgs,
+    is_noise,
+    parse_record,
+)
 
 _BLOCK = 1 << 18
+_SCAN = 1 << 22
 _TAIL = 1 << 16  # bytes of a file's end in which its last lines are looked for
 _MARK = 256  # bytes before the position that must still be there at the next look
 # Whole lines that tell nothing, several at a time: plain ones, and those of docker whose other values are plain text
@@ -259,6 +266,8 @@ class _File:
             yield from self._go_on(decoder, everything, final)
 
     def _go_on(self, decoder: Decoder, everything: Callable[[], bool], final: bool) -> Iterator[Entry]:
+        if self._size < 0:
+            yield from self._skip_to_the_newest_start()
         source = Blocks(_blocks_of(self.path, self._offset))
         yield from decoder.entries(source, everything)
         size = self._offset + source.taken
@@ -271,6 +280,14 @@ class _File:
             self._told = True
             yield from decoder.entry(source.rest)
         self._size = size
+
+    def _skip_to_the_newest_start(self) -> Iterator[Entry]:
+        """Moves to where the newest start begins; of those before it only the line that opens them is told, so that they are counted."""
+        newest = None
+        for offset, opening in _starts(self.path):
+            if newest is not None:
+                yield newest
+            self._offset, newest = offset, opening
 
     def _unpacked(self) -> Iterator[bytes]:
         with gzip.open(self.path, "rb") as file:
@@ -292,6 +309,58 @@ def _blocks_of(path: str, offset: int = 0) -> Iterator[bytes]:
         if offset:
             file.seek(offset)
         yield from iter(lambda: file.read(_BLOCK), b"")
+
+
+# --- where the newest start begins ------------------------------------------------------------------------------------
+
+_OPENING = b"server_args="
+_BEFORE = 1 << 16  # bytes of a line in which its beginning is looked for
+_BEHIND = 1 << 18
+
+
+def _starts(path: str) -> Iterator[tuple[int, Entry]]:
+    """Where the lines stand that open a start, and an entry that opens it, without what follows.
+
+    A crash loop fills gigabytes, and of all its starts but the newest it only counts that they were. Where it cannot be told, as of a
+    journal's own lines, what was found up to there is all.
+    """
+    with open(path, "rb", buffering=0) as file:
+        known = -1
+        for hit in _hits(file):
+            if hit < known:
+                continue
+            file.seek(max(hit - _BEFORE, 0))
+            before = file.read(min(hit, _BEFORE))
+            begin = before.rfind(b"\n") + 1
+            line = before[begin:] + file.read(_BEHIND).partition(b"\n")[0]
+            if (begin == 0 and hit > _BEFORE) or (line.startswith(b"{") and b'"__CURSOR"' in line):
+                return
+            text = _opening_text(line, len(before) - begin)
+            known = hit - len(before) + begin + len(line)
+            if any(isinstance(record.event, ServerArgs) for record in parse_record(text)):
+                yield hit - len(before) + begin, Entry(text)
+
+
+def _opening_text(line: bytes, hit: int) -> str:
+    log = _object(line).get("log") if line.startswith(b"{") else None
+    text = log if isinstance(log, str) else line.decode("utf-8", "replace")
+    opening = _OPENING.decode()
+    return text if text.count(opening) > 1 else text[: max(hit, text.find(opening)) + 500]
+
+
+def _hits(file: IO[bytes]) -> Iterator[int]:
+    """Positions of the text that opens a start; the file may be moved between two of them."""
+    at, block = 0, b""
+    while True:
+        file.seek(at)
+        block = file.read(_SCAN)
+        found = block.find(_OPENING)
+        while found >= 0:
+            yield at + found
+            found = block.find(_OPENING, found + 1)
+        if len(block) < len(_OPENING):
+            return
+        at += len(block) - len(_OPENING) + 1
 
 
 def _identity(now: os.stat_result) -> tuple[int, ...]:
