@@ -232,7 +232,7 @@ def _equal(field: str, asked: Any, found: Any, deep: int) -> bool:
     numbers = number_of(asked), number_of(found)
     if numbers[0] is not None and numbers[1] is not None:
         return abs(numbers[0] - numbers[1]) < CLOSE
-    return _spelt(field, asked) == _spelt(field, found)
+    return bool(_spelt(field, asked) == _spelt(field, found))
 
 
 def _structured(value: Any) -> Any:

@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
 def sufficient(allocation: Any, tokens: Any) -> bool:
     """True only if this allocation proves a ready server whose every rank holds at least ``tokens``; false on anything odd."""
-    wanted = wanted_tokens(tokens)
+    wanted = whole_number(tokens)
     if wanted is None or not isinstance(allocation, Mapping) or not _is_healthy(allocation):
         return False
     smallest = _smallest_pool(allocation.get("ranks"))
@@ -37,10 +37,10 @@ def sufficient(allocation: Any, tokens: Any) -> bool:
     return min(limits) >= wanted
 
 
-def wanted_tokens(tokens: Any) -> Optional[int]:
-    """A number of tokens as playbooks give it, a whole number or its digits; None for anything else and for 0."""
-    digits = isinstance(tokens, str) and len(tokens) <= LONGEST_COUNT and tokens.isascii() and tokens.isdigit()
-    return count(int(tokens) if digits else tokens)
+def whole_number(value: Any) -> Optional[int]:
+    """A count as playbooks give it, a number or its digits; None for anything else and for 0."""
+    digits = isinstance(value, str) and len(value) <= LONGEST_COUNT and value.isascii() and value.isdigit()
+    return count(int(value) if digits else value)
 
 
 def count(value: Any) -> Optional[int]:

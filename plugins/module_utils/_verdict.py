@@ -32,6 +32,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._sufficient import
     pool_tokens,
     sequence,
     sufficient,
+    whole_number,
 )
 
 LONGEST_PAGE = 256  # tokens; a pool is cut to whole pages
@@ -139,7 +140,7 @@ class _Boot:
 def judge(allocation: Any, asked: Ask) -> Verdict:
     """The verdict on one allocation, as M(inferops.sglang.allocation_info) returns it; never raises, whatever is given."""
     boot = _read(allocation)
-    required = count(asked.required_tokens) or 0
+    required = whole_number(asked.required_tokens) or 0
     changes, notes = _changes(boot, asked)
     findings = [finding for check in _CHECKS for finding in check(boot, asked)]
     findings += [_finding_of(change) for change in changes if not change.allowed]
@@ -217,7 +218,7 @@ def _sensible(boot: _Boot, asked: Ask) -> Iterator[Finding]:
     """Is it a boot, and was something asked that a boot can be held against."""
     for text in boot.odd:
         yield Finding("complete", None, "the allocation of one boot", text, _ODD)
-    if count(asked.required_tokens) is None:
+    if whole_number(asked.required_tokens) is None:
         yield Finding(
             "asked", None, text_of(asked.required_tokens), f"asked for {text_of(asked.required_tokens)} tokens of every rank",
             "give the tokens that every rank must hold, at least 1",
@@ -228,13 +229,15 @@ def _sensible(boot: _Boot, asked: Ask) -> Iterator[Finding]:
             yield Finding("asked", None, text_of(value), f"asked for {name} {text_of(value)}", "give GiB, or 0 not to judge it")
 
 
-def _complete(boot: _Boot, _asked: Ask) -> Iterator[Finding]:
-    every = f"{len(boot.ranks) + len(boot.missing)} ranks"
-    for place in sorted({*boot.missing, *_untold(boot)}):
-        yield Finding("complete", place, every, "no pool in the journal of this boot", _READ_LOG)
-    if not boot.ranks and not boot.missing:
+def _complete(boot: _Boot, asked: Ask) -> Iterator[Finding]:
+    silent = sorted({*boot.missing, *_untold(boot, asked)})
+    for place in silent:
+        yield Finding("complete", place, "every rank", "no pool in the journal of this boot", _READ_LOG)
+    if silent:
+        return
+    if not boot.ranks:
         yield Finding("complete", None, "every rank", "no rank reported a pool in the journal of this boot", _READ_LOG)
-    elif boot.data.get("complete") is not True and not boot.missing:
+    elif boot.data.get("complete") is not True:
         yield Finding(
             "complete", None, "every rank and no other",
             f"{len(boot.ranks)} ranks reported, and these are not proved to be all of them",
@@ -242,11 +245,11 @@ def _complete(boot: _Boot, _asked: Ask) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _untold(boot: _Boot) -> set[Place]:
-    """Ranks that there must be by the server's own arguments, and of which the allocation says nothing at all."""
-    args = {name: count(boot.args.get(name)) for name in ("tp_size", "pp_size", "dp_size")}
-    dp_attention = boot.args.get("enable_dp_attention") is True
-    wanted = Parallelism(**args, dp_attention=dp_attention)
+def _untold(boot: _Boot, asked: Ask) -> set[Place]:
+    """Ranks that there must be by the server's own arguments, or by the flags, and of which the allocation says nothing at all."""
+    flags = _flags(asked)
+    tp, pp, dp = (count(boot.args.get(name)) or whole_number(value_of(flags, name)) for name in ("tp_size", "pp_size", "dp_size"))
+    wanted = Parallelism(tp, pp, dp, dp_attention=boot.args.get("enable_dp_attention") is True)
     if (count(boot.args.get("nnodes")) or 1) > 1:
         return set()  # the log of one node shows its own ranks alone
     known = {wanted.key(RankId(*place)) for place in (*(rank.place for rank in boot.ranks), *boot.missing)}
@@ -284,7 +287,7 @@ def _failed(failure: Mapping[Any, Any]) -> Finding:
 
 
 def _pools(boot: _Boot, asked: Ask) -> Iterator[Finding]:
-    required = count(asked.required_tokens) or 0
+    required = whole_number(asked.required_tokens) or 0
     for rank in boot.ranks:
         tokens = rank.tokens or 0
         if rank.place in boot.missing or (rank.tokens is not None and tokens >= required):
@@ -301,7 +304,7 @@ def _pools(boot: _Boot, asked: Ask) -> Iterator[Finding]:
 
 
 def _headroom(boot: _Boot, asked: Ask) -> Iterator[Finding]:
-    wanted = number_of(asked.min_avail_gib) or 0.0
+    wanted = max(number_of(asked.min_avail_gib) or 0.0, 0.0)
     for rank in boot.ranks:
         if not wanted or rank.tokens is None or (rank.left_gib is not None and rank.left_gib >= wanted):
             continue
@@ -314,7 +317,7 @@ def _headroom(boot: _Boot, asked: Ask) -> Iterator[Finding]:
 
 def _spread(boot: _Boot, asked: Ask) -> Iterator[Finding]:
     """Stages of a pipeline hold different layers, so only ranks of one stage are held against one another."""
-    allowed = number_of(asked.max_spread_gib) or 0.0
+    allowed = max(number_of(asked.max_spread_gib) or 0.0, 0.0)
     for stage in sorted({rank.place.pp for rank in boot.ranks}):
         known = [(rank.after_pool_gib, rank.place) for rank in boot.ranks if rank.place.pp == stage and rank.after_pool_gib is not None]
         if not allowed or len(known) < 2:
@@ -356,7 +359,7 @@ def _changes(boot: _Boot, asked: Ask) -> tuple[tuple[Change, ...], tuple[str, ..
     """Asked flags that are not in force, by the printed arguments, the final line and the pools."""
     if not boot.args:
         return (), ()
-    flags = asked.flags if isinstance(asked.flags, Mapping) else {}
+    flags = _flags(asked)
     allowed = names_of((sequence(asked.allowed_changes) or ())[:MOST_NAMED])
     found = compare(flags, boot.args, allowed)
     changed = names_of(change.flag for change in found.changes)
@@ -366,6 +369,10 @@ def _changes(boot: _Boot, asked: Ask) -> tuple[tuple[Change, ...], tuple[str, ..
         if name not in changed
     ]
     return (*found.changes, *later), found.notes
+
+
+def _flags(asked: Ask) -> Mapping[Any, Any]:
+    return asked.flags if isinstance(asked.flags, Mapping) else {}
 
 
 def _in_the_log(boot: _Boot, flags: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
