@@ -213,7 +213,7 @@ def best(causes: list[Cause]) -> Optional[Cause]:
     return min(causes, key=lambda cause: cause.weight, default=None)
 
 
-_PROCESS = re.compile(r"\bRank (\d{1,5}) (?:scheduler|successfully)|\bscheduler_(\d{1,5}) \(pid=|^\[Rank (\d{1,5})\]")
+_PROCESS = re.compile(r"\bRank (\d{1,5}) (?:scheduler|successfully)|\bscheduler_(\d{1,5}) \(pid=|\[Rank (\d{1,5})\] Watchdog")
 
 
 def process_index(text: str) -> Optional[int]:

@@ -426,7 +426,7 @@ def test_the_rank_that_another_process_names_is_the_guilty_one():
         ("RuntimeError: Rank 10 scheduler died during initialization (exit code: -9).", 10),
         ("Subprocess scheduler_7 (pid=1200) crashed with exit code -6. Triggering SIGQUIT for cleanup...", 7),
         ("Rank 6 successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0.", 6),
-        ("[Rank 7] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2)", 7),
+        ("[E421 04:13:43.457389636 ProcessGroupNCCL.cpp:629] [Rank 7] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2)", 7),
         ("Received sigquit from a child process. It usually means the child failed.", None),
         ("Subprocess detokenizer (pid=1201) crashed with exit code 1.", None),
     ],
