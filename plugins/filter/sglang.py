@@ -9,18 +9,24 @@ import difflib
 import json
 import math
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.template import accept_args_markers, accept_lazy_markers
 from ansible.utils.display import Display
 from ansible_collections.inferops.sglang.plugins.module_utils._arguments import PLAN_OPTIONS, request_of
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import LAST_KNOWN, dotted
+from ansible_collections.inferops.sglang.plugins.module_utils._flags import text_of
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import InputError
 from ansible_collections.inferops.sglang.plugins.module_utils._plan import Request, bytes_per_token, make_plan
+from ansible_collections.inferops.sglang.plugins.module_utils._verdict import Ask, judge
+from ansible_collections.inferops.sglang.plugins.module_utils._verdict_table import as_data, table
 
 Spec = dict[str, dict[str, Any]]
 
+_NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
 # A filter has the model at hand: it takes no paths, and the draft by a name of its own.
 _PATHS = ("model", "model_config", "draft_model", "draft_model_config")
 _PLAN: Spec = {**{name: option for name, option in PLAN_OPTIONS.items() if name not in _PATHS}, "draft": {"type": "dict"}}
@@ -95,6 +101,24 @@ def mem_fraction(config: Any, **options: Any) -> float:
     return fraction
 
 
+# both: what is undefined, as a whole or inside, comes in as it is and is refused like anything else that proves nothing
+@accept_args_markers
+@accept_lazy_markers
+def verdict(
+    allocation: Any,
+    required_tokens: Any,
+    flags: Any = _NO_FLAGS,
+    min_avail_gib: Any = 1.0,
+    max_spread_gib: Any = 4.0,
+    allowed_changes: Any = (),
+    also: Any = (),
+    name: Any = "",
+) -> dict[str, Any]:
+    """One start against all that was asked of it; see the filter's documentation for what comes back."""
+    found = judge(allocation, Ask(required_tokens, flags, min_avail_gib, max_spread_gib, allowed_changes, also))
+    return {**as_data(found), "table": table(found, text_of(name))}
+
+
 def _values(name: str, spec: Spec, options: dict[str, Any]) -> dict[str, Any]:
     """Options by their specification, cast and with defaults; raises AnsibleFilterError for what is not in it."""
     for unknown in sorted(set(options) - set(spec)):
@@ -145,4 +169,5 @@ class FilterModule:
             "mem_fraction": mem_fraction,
             "memory_plan": memory_plan,
             "rank_name": rank_name,
+            "verdict": verdict,
         }

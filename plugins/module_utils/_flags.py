@@ -111,7 +111,7 @@ def compare(asked: Mapping[Any, Any], effective: Mapping[Any, Any], allowed: fro
     hidden: list[str] = []
     for flag, value in asked.items():
         name = argument_name(flag)
-        if value is None or value == "":
+        if value is None or (isinstance(value, str) and not value):
             continue
         shown = {field: effective[field] for field in _fields(name) if field in effective}
         verdicts = [_same(field, value, found, effective) for field, found in shown.items()]

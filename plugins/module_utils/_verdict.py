@@ -68,16 +68,16 @@ class Ask:
     """What a boot must be.
 
     ``required_tokens``: of every rank. ``flags``: as the server was given them, by name. ``min_avail_gib``: left on every rank, 0 for
-    whatever is left. ``max_spread_gib``: between the ranks, 0 for any. ``allowed_changes``: flags that may differ. ``also``: what the
-    caller found against the boot by other means.
+    whatever is left. ``max_spread_gib``: between the ranks, 0 for any. ``allowed_changes``: flags that may differ. ``also``: texts that
+    the caller found against the boot by other means. All as they come from a playbook: what makes no sense is a finding.
     """
 
     required_tokens: Any
-    flags: Mapping[Any, Any] = field(default_factory=dict)
+    flags: Any = field(default_factory=dict)
     min_avail_gib: Any = 1.0
     max_spread_gib: Any = 4.0
-    allowed_changes: Sequence[Any] = ()
-    also: Sequence[Any] = ()
+    allowed_changes: Any = ()
+    also: Any = ()
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def judge(allocation: Any, asked: Ask) -> Verdict:
     changes, notes = _changes(boot, asked)
     findings = [finding for check in _CHECKS for finding in check(boot, asked)]
     findings += [_finding_of(change) for change in changes if not change.allowed]
-    findings += [Finding("also", None, "nothing else against it", text_of(text), "") for text in list(asked.also)[:MOST_NAMED]]
+    findings += [Finding("also", None, "nothing else against it", text_of(text), "") for text in _list(asked.also)]
     if not findings and not sufficient(allocation, required):
         findings.append(
             Finding("proof", None, "a boot that proves its pools", "the figures of this boot do not agree with one another", _NO_LOSS)
@@ -166,7 +166,7 @@ def _read(allocation: Any) -> _Boot:
     data = allocation if isinstance(allocation, Mapping) else {}
     odd = [] if isinstance(allocation, Mapping) and data else ["no start of a server is known"]
     ranks: dict[Place, _Rank] = {}
-    for entry in (sequence(data.get("ranks")) or ())[:MOST_NAMED]:
+    for entry in _list(data.get("ranks")):
         place = place_of(entry) if isinstance(entry, Mapping) else None
         if place is None:
             odd.append("an entry of ranks says not which rank it is")
@@ -174,8 +174,7 @@ def _read(allocation: Any) -> _Boot:
             odd.append(f"{label(place)} is in ranks twice")
         else:
             ranks[place] = _rank(place, entry)
-    absent = (sequence(data.get("missing_ranks")) or ())[:MOST_NAMED]
-    missing = [place_of(entry) if isinstance(entry, Mapping) else None for entry in absent]
+    missing = [place_of(entry) if isinstance(entry, Mapping) else None for entry in _list(data.get("missing_ranks"))]
     if None in missing:
         odd.append("an entry of missing_ranks says not which rank it is")
     args = data.get("server_args")
@@ -200,6 +199,10 @@ def _rank(place: Place, entry: Mapping[Any, Any]) -> _Rank:
         _gib(entry.get("avail_after_pool_gib")),
         dtype.rpartition(".")[2] if isinstance(dtype, str) else None,
     )
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return (sequence(value) or ())[:MOST_NAMED]
 
 
 def _gib(value: Any) -> Optional[float]:
@@ -227,6 +230,14 @@ def _sensible(boot: _Boot, asked: Ask) -> Iterator[Finding]:
         limit = number_of(value)
         if limit is None or limit < 0:
             yield Finding("asked", None, text_of(value), f"asked for {name} {text_of(value)}", "give GiB, or 0 not to judge it")
+    # what is not even known to be asked could not be held against the boot
+    for name, value, kind in (
+        ("flags", asked.flags, "a mapping" if not isinstance(asked.flags, Mapping) else ""),
+        ("allowed_changes", asked.allowed_changes, "a list" if sequence(asked.allowed_changes) is None else ""),
+        ("also", asked.also, "a list" if sequence(asked.also) is None else ""),
+    ):
+        if kind:
+            yield Finding("asked", None, kind, f"asked for {name} {text_of(value)}", f"give {kind}, which may be empty")
 
 
 def _complete(boot: _Boot, asked: Ask) -> Iterator[Finding]:
@@ -360,7 +371,7 @@ def _changes(boot: _Boot, asked: Ask) -> tuple[tuple[Change, ...], tuple[str, ..
     if not boot.args:
         return (), ()
     flags = _flags(asked)
-    allowed = names_of((sequence(asked.allowed_changes) or ())[:MOST_NAMED])
+    allowed = names_of(_list(asked.allowed_changes))
     found = compare(flags, boot.args, allowed)
     changed = names_of(change.flag for change in found.changes)
     later = [
@@ -426,4 +437,4 @@ def _notes(boot: _Boot, changes: Iterable[Change]) -> Iterator[str]:
     restarts = count(boot.data.get("restarts"))
     if restarts is not None:
         yield f"the server was restarted {restarts} times before this start came up"
-    yield from (text_of(note) for note in (sequence(boot.data.get("notes")) or ())[:MOST_NAMED])
+    yield from (text_of(note) for note in _list(boot.data.get("notes")))

@@ -6,10 +6,16 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+from ansible_collections.inferops.sglang.plugins.filter import sglang as filters
 from ansible_collections.inferops.sglang.plugins.module_utils._allocation import BootFolder, Entry, Parallelism
 from ansible_collections.inferops.sglang.plugins.module_utils._sufficient import Place, sufficient
 from ansible_collections.inferops.sglang.plugins.module_utils._verdict import Ask, Verdict, judge
@@ -175,6 +181,9 @@ ASKED = {
     "odd headroom": ({"min_avail_gib": "x"}, ["- asked for min_avail_gib x"]),
     "negative spread": ({"max_spread_gib": -1}, ["- asked for max_spread_gib -1"]),
     "no number": ({"max_spread_gib": float("nan")}, ["- asked for max_spread_gib nan"]),
+    "flags that are none": ({"flags": None}, ["- asked for flags nothing"]),
+    "names that are no list": ({"allowed_changes": "dtype"}, ["- asked for allowed_changes dtype"]),
+    "texts that are no list": ({"also": {"a": 1}}, ["- asked for also {a: 1}"]),
     "found by other means": ({"also": ["probe: status 503", "restart"]}, ["- probe: status 503", "- restart"]),
 }  # fmt: skip
 
@@ -417,6 +426,45 @@ def test_plain_data_for_machines() -> None:
         "check": "pool", "rank": "TP1", "asked": "200,000 tokens", "found": "192,406 of 200,000 tokens, 7,594 short",
         "do": "raise mem_fraction_static: memory_plan says how far if this boot is among its observed ones",
     }]  # fmt: skip
+
+
+EXPRESSIONS = [
+    ("(boot | inferops.sglang.verdict(200000)).accepted", True),
+    ("(boot | inferops.sglang.verdict('200000', flags={'kv-cache-dtype': 'bf16'})).accepted", True),
+    ("(boot | inferops.sglang.verdict(200000, flags={'kv-cache-dtype': 'fp8_e4m3'})).changes[0].effective", "bf16"),
+    ("(boot | inferops.sglang.verdict(200100, name='gpu01')).table[0]", "gpu01: REFUSED, 200,100 tokens asked of every rank"),
+    ("(boot | inferops.sglang.verdict(200000, also=['x'])).table[-1]", "  - x"),
+    ("(nothing | inferops.sglang.verdict(200000)).accepted", False),
+    ("(nothing.allocation | inferops.sglang.verdict(200000)).findings[0].found", "no start of a server is known"),
+    ("(none | inferops.sglang.verdict(200000)).accepted", False),
+    ("(boot.absent | inferops.sglang.verdict(200000)).accepted", False),
+    ("(hollow | inferops.sglang.verdict(200000)).accepted", False),
+    ("(boot | inferops.sglang.verdict(nothing)).accepted", False),
+    ("(boot | inferops.sglang.verdict(200000, flags=nothing)).accepted", False),
+    ("(boot | inferops.sglang.verdict(200000, flags={'page-size': nothing})).accepted", False),
+    ("(boot | inferops.sglang.verdict(200000, also=nothing)).accepted", False),
+    ("(boot | inferops.sglang.verdict(200000, also=[nothing])).accepted", False),
+    ("(boot | inferops.sglang.verdict(200000, min_avail_gib=nothing)).accepted", False),
+    ("(boot | inferops.sglang.verdict(200000, allowed_changes=nothing)).accepted", False),
+]
+
+
+@pytest.mark.parametrize(("expression", "expected"), EXPRESSIONS)
+def test_in_a_template(expression: str, expected: Any) -> None:
+    hollow = {**GOOD, "server_args": {**ARGS, "tp_size": trust_as_template("{{ nothing }}")}, "ready": trust_as_template("{{ nothing }}")}
+    templar = Templar(loader=DataLoader(), variables={"boot": GOOD, "hollow": hollow})
+    assert templar.template(trust_as_template("{{ " + expression + " }}")) == expected
+
+
+def test_the_filter_takes_what_is_documented() -> None:
+    text = (Path(filters.__file__).parent / "verdict.yml").read_text(encoding="utf-8")
+    options = yaml.safe_load(text)["DOCUMENTATION"]["options"]
+    taken = {name: one.default for name, one in inspect.signature(filters.verdict).parameters.items()}
+    assert list(options) == ["_input", *list(taken)[1:]]
+    known = {name: {} if name == "flags" else list(value) if value == () else value for name, value in taken.items()}
+    assert {name: spec["default"] for name, spec in options.items() if "default" in spec} == {
+        name: value for name, value in known.items() if value is not inspect.Parameter.empty
+    }
 
 
 # --- whatever the data --------------------------------------------------------------------------------------------------
