@@ -38,8 +38,10 @@ _DENIED = re.compile(r"insufficient permissions|not seeing messages|Permission d
 _NO_FILES = re.compile(r"No journal files were found", re.IGNORECASE)
 # what journalctl says about files, entries and fields that it leaves out; for all but whole files only at its debug level
 _DAMAGE = re.compile(r"^.*(?:ignoring file|(?:is|object is) bad, skipping over it|Can't iterate through).*$", re.MULTILINE)
-# what its debug level says of a sound journal
-_CHATTER = re.compile(r"Considering |(?:Root d|D)irectory |File .* (?:added|removed)|Journal (?:effective|filter)|mmap cache|Loaded ")
+# what its debug level says of a sound journal, and of a damaged one that is read all the same
+_CHATTER = re.compile(
+    r".* ignoring file|Considering |(?:Root d|D)irectory |File .* (?:added|removed)|Journal (?:effective|filter)|mmap cache|Loaded "
+)
 _PLAIN = {"LC_ALL": "C", "SYSTEMD_COLORS": "0", "SYSTEMD_LOG_TARGET": "console"}
 _VERBOSE = {**_PLAIN, "SYSTEMD_LOG_LEVEL": "debug"}
 _MAX_ERRORS = 1 << 16
@@ -242,8 +244,33 @@ class JournalReader:
     # --- running journalctl
 
     def _run(self, arguments: Sequence[str], verbose: bool = False) -> Iterator[bytes]:
+        try:
+            yield from self._start(arguments, verbose)
+        except JournalError:
+            if not self._leave_out_damaged_files():
+                raise
+            yield from self._start(arguments, verbose)
+
+    def _start(self, arguments: Sequence[str], verbose: bool) -> Iterator[bytes]:
         argv = [*_COMMAND, *self._source.arguments(), *arguments]
         return self._stream(argv, lambda code, errors: self._ended(argv, code, errors), verbose)
+
+    def _leave_out_damaged_files(self) -> bool:
+        """Whether some of several files can be read: of files, unlike a directory, journalctl reads all or none."""
+        sound = tuple(name for name in self._source.files if self._can_be_read(name))
+        if not sound or sound == self._source.files:
+            return False
+        lost = ", ".join(name for name in self._source.files if name not in sound)
+        self._warnings.setdefault("damaged", f"the journal is damaged, lines may be missing: cannot read {lost[:300]}")
+        self._source = replace(self._source, files=sound)
+        return True
+
+    def _can_be_read(self, name: str) -> bool:
+        codes: list[int] = []
+        argv = ["journalctl", "--no-pager", "--lines=0", "--file=" + name]
+        for _block in self._stream(argv, lambda code, _errors: codes.append(code), False):
+            pass
+        return codes == [0]
 
     def _fields(self, arguments: Sequence[str]) -> Iterator[Fields]:
         source = Blocks(self._run(arguments))

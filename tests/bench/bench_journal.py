@@ -143,7 +143,7 @@ def main() -> None:
         )
     search = shell(f"journalctl --directory={directory} -u {UNIT} --no-pager | grep -E 'KV Cache|Memory pool end|fired up'")
     found = compare(3, ours=lambda: Reading(directory, NEWEST)(), grep=search)
-    print(f"journalctl -u {UNIT} | grep: {found['grep']:.2f} s, {found['grep'] / found['ours']:.0f} x the newest start (budget: 20 or more)")
+    print(f"-u {UNIT} | grep: {found['grep']:.2f} s, {found['grep'] / found['ours']:.0f} x the newest start (budget: at least 20)")
     reader = JournalReader(Source(directory=str(directory)))
     found = compare(ROUNDS, unit=lambda: reader.newest_invocation(UNIT), any_server=reader.newest_boot)
     print(f"which start is the newest: {found['unit'] * 1000:.0f} ms of this unit, {found['any_server'] * 1000:.0f} ms of any server")

@@ -90,6 +90,8 @@ class Journal:
     """Collects journal entries and writes them as a binary journal; ``first`` sets the time of its first entry."""
 
     first: int = 0
+    boot: str = "b" * 32
+    machine: str = "c" * 32
     entries: list[list[tuple[str, Value]]] = field(default_factory=list)
 
     def add(self, fields: Iterable[tuple[str, Value]]) -> None:
@@ -97,8 +99,8 @@ class Journal:
         common: list[tuple[str, Value]] = [
             ("__REALTIME_TIMESTAMP", str(1780000000000000 + number * 1000)),
             ("__MONOTONIC_TIMESTAMP", str(1000000 + number * 1000)),
-            ("_BOOT_ID", "b" * 32),
-            ("_MACHINE_ID", "c" * 32),
+            ("_BOOT_ID", self.boot),
+            ("_MACHINE_ID", self.machine),
             ("_HOSTNAME", "gpu01"),
         ]
         self.entries.append([*common, *fields])
@@ -134,9 +136,9 @@ class Journal:
     def export(self) -> bytes:
         return b"".join(b"".join(_field(name, value) for name, value in entry) + b"\n" for entry in self.entries)
 
-    def write(self, directory: Path) -> Path:
+    def write(self, directory: Path, name: str = "known.journal") -> Path:
         directory.mkdir(parents=True, exist_ok=True)
-        path = directory / "known.journal"
+        path = directory / name
         subprocess.run([JOURNAL_REMOTE, "-o", str(path), "-"], input=self.export(), check=True, capture_output=True)
         return path
 

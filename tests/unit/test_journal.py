@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
-import json
+import random
+import re
+import tempfile
+import tracemalloc
+from pathlib import Path
 
 import pytest
-from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Entry
+from ansible_collections.inferops.sglang.plugins.module_utils._blocks import MAX_LINE
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import (
     JournalError,
     JournalReader,
@@ -17,7 +21,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._journal import (
     stream_output,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._service import read_service, running_digest, running_version, unit_name
-from ansible_collections.inferops.sglang.plugins.module_utils._text_log import GivenText, TextLog, parse_line
+from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import parse_suppressed
 from ansible_collections.inferops.sglang.tests.unit.boots import FIRST, SECOND, Journal, Line, stamped
 
 OLD, NEW, OTHER = "d" * 32, "e" * 32, "f" * 32
@@ -167,7 +171,268 @@ def test_single_files_are_read(directory):
     assert JournalReader(source).newest_invocation(UNIT) == NEW
 
 
-UNREADABLE = ["absent directory", "absent file", "no journal", "cut short"]
+# --- journals of several files
+
+
+def test_the_newest_start_is_found_among_several_machines_and_boots(tmp_path):
+    """As an archive holds them: by time, whichever file, machine or boot it is in."""
+    first, second = Journal(first=0), Journal(first=5000, boot="a" * 32)
+    first.server(FIRST.lines(), OLD)
+    second.server(SECOND.lines(), NEW)
+    elsewhere = Journal(first=2000, boot="9" * 32, machine="8" * 32)
+    elsewhere.server(FIRST.lines(), OTHER)
+    second.write(tmp_path, "a.journal")
+    first.write(tmp_path, "b.journal")
+    elsewhere.write(tmp_path / ("8" * 32), "system.journal")
+    for source in (Source(directory=str(tmp_path)), Source(files=tuple(map(str, sorted(tmp_path.rglob("*.journal")))))):
+        known = JournalReader(source)
+        assert (known.newest_invocation(UNIT), known.newest_boot()) == (NEW, NEW)
+        assert len(list(known.read(NEW, UNIT, all_of))) == len(SECOND.lines())
+        other = JournalReader(source)
+        assert [entry.text for entry in other.read(OTHER, UNIT, all_of)] == [line.text for line in FIRST.lines()]
+
+
+def test_one_start_goes_on_over_rotated_files(tmp_path):
+    lines = FIRST.lines()
+    for number, begin in enumerate(range(0, len(lines), 20)):
+        part = Journal(first=begin)
+        part.server(lines[begin : begin + 20], OLD)
+        part.write(tmp_path, f"part{number}.journal")
+    assert [entry.text for entry in reader(tmp_path).read(OLD, UNIT, all_of)] == [line.text for line in lines]
+
+
+LOST = "the journal has lost the line that was read last"
+
+
+def written(directory, name: str, begin: int, end: int):
+    part = Journal(first=begin)
+    part.server([Line(f"line {number}") for number in range(begin, end)], OLD)
+    return part.write(directory, name)
+
+
+@pytest.fixture
+def half_read(tmp_path):
+    """A reader that has read lines 0 to 4 and the file that holds them."""
+    first = written(tmp_path, "a.journal", 0, 5)
+    known = reader(tmp_path)
+    assert texts(known) == [f"line {number}" for number in range(5)]
+    return known, first
+
+
+def texts(known: JournalReader) -> list[str]:
+    return [entry.text for entry in known.read(OLD, UNIT, all_of)]
+
+
+def test_a_file_that_is_renamed_between_two_looks_loses_and_repeats_nothing(half_read, tmp_path):
+    known, first = half_read
+    first.rename(tmp_path / "a@archived.journal")
+    written(tmp_path, "b.journal", 5, 9)
+    assert texts(known) == ["line 5", "line 6", "line 7", "line 8"]
+    assert texts(known) == []
+    assert known.warnings == ()
+
+
+def test_lines_after_a_vacuumed_one_are_read_and_the_loss_is_noted(half_read, tmp_path):
+    known, first = half_read
+    first.unlink()
+    written(tmp_path, "b.journal", 7, 9)
+    assert texts(known) == ["line 7", "line 8"]
+    assert texts(known) == []
+    assert [warning.partition(" (")[0] for warning in known.warnings] == [LOST]
+
+
+def test_the_same_lines_in_another_file_are_not_read_twice(half_read, tmp_path):
+    """As when journald moves what it kept in memory to the disk."""
+    known, first = half_read
+    first.unlink()
+    written(tmp_path, "b.journal", 0, 7)
+    assert texts(known) == ["line 5", "line 6"]
+    assert known.warnings == ()
+
+
+def test_a_wiped_journal_is_noted_and_read_on_when_lines_come(half_read, tmp_path):
+    known, first = half_read
+    first.unlink()
+    assert texts(known) == []
+    assert [warning.partition(" (")[0] for warning in known.warnings] == [LOST]
+    written(tmp_path, "b.journal", 9, 11)
+    assert texts(known) == ["line 9", "line 10"]
+    assert len(known.warnings) == 1
+
+
+# --- what the log daemon dropped
+
+# the same words from systemd 245 to 257
+NOTES = [
+    ("once", [f"Suppressed 11 messages from {UNIT}"], [11]),
+    ("again and again", [f"Suppressed {count} messages from {UNIT}" for count in (1, 20, 300)], [1, 20, 300]),
+    ("by its control group", [f"Suppressed 7 messages from /system.slice/{UNIT}"], [7]),
+    ("of a unit whose name ends alike", [f"Suppressed 5 messages from my-{UNIT}", "Suppressed 6 messages from k26.service"], []),
+    ("other words of the daemon", ["System Journal (/var/log/journal/x) is 8.0M, max 4.0G, 3.9G free."], []),
+]
+
+
+@pytest.mark.parametrize("unit", [UNIT, None])
+@pytest.mark.parametrize(("notes", "counts"), [case[1:] for case in NOTES], ids=[case[0] for case in NOTES])
+def test_notes_on_dropped_messages(tmp_path, notes, counts, unit):
+    journal = Journal()
+    journal.daemon(f"Suppressed 99 messages from {UNIT}")  # before this start, so of another one
+    journal.server(FIRST.lines()[:5], OLD)
+    for note in notes:
+        journal.daemon(note)
+    journal.write(tmp_path)
+    found = [parse_suppressed(entry.text) for entry in reader(tmp_path).read(OLD, unit, milestones_only) if entry.daemon]
+    assert [event.count if event else None for event in found] == counts or counts == [] == [event for event in found if event]
+
+
+def test_what_other_processes_say_about_the_unit_is_not_believed(tmp_path):
+    """Any process may give its lines a UNIT and an INVOCATION_ID; those with an underscore are the log daemon's word."""
+    journal = Journal()
+    journal.server(FIRST.lines()[:2], OLD)
+    forged = [("UNIT", UNIT), ("INVOCATION_ID", OLD), ("MESSAGE", f"{UNIT}: Failed with result 'signal'.")]
+    journal.add([*forged, ("SYSLOG_IDENTIFIER", "systemd"), ("_PID", "4711"), ("_UID", "1000")])
+    journal.add([("UNIT", UNIT), ("INVOCATION_ID", NEW), ("_PID", "4711"), ("_UID", "1000"), ("MESSAGE", "x")])
+    journal.server([Line("Suppressed 9 messages from " + UNIT, 200)], OLD)
+    journal.add([("_PID", "900"), ("_UID", "0"), ("INVOCATION_ID", OLD), ("MESSAGE", "sglang: Failed at step EXEC spawning x")])
+    journal.write(tmp_path)
+    found = list(reader(tmp_path).read(OLD, UNIT, all_of))
+    assert [(entry.manager, entry.daemon) for entry in found] == [(False, False)] * 3 + [(True, False)]
+    assert reader(tmp_path).newest_invocation(UNIT) == OLD
+
+
+# --- odd and huge fields
+
+
+def test_fields_of_every_kind_and_size_are_read(tmp_path):
+    journal = Journal()
+    identity = [("_SYSTEMD_INVOCATION_ID", OLD), ("_SYSTEMD_UNIT", UNIT)]
+    forged = "end\n\n__CURSOR=forged\nMESSAGE=no entry\n"
+    messages = [b"\x00\x01\xfe", "", "x" * 5000, b"y" * 70000 + b"\n", forged, "MESSAGE=inside", "last"]
+    for number, message in enumerate(messages):
+        odd = [("SYSLOG_IDENTIFIER", b"a\n\nb")] if number % 2 else []
+        journal.add([*odd, *identity, ("_PID", str(number)), ("MESSAGE", message)])
+    journal.write(tmp_path)
+    found = [(entry.pid, entry.text) for entry in reader(tmp_path).read(OLD, UNIT, all_of)]
+    expected = [m.decode("utf-8", "replace") if isinstance(m, bytes) else m for m in messages]
+    assert found == [(number, text) for number, text in enumerate(expected) if text]
+
+
+def test_of_a_huge_message_only_the_beginning_is_kept(tmp_path):
+    journal = Journal()
+    journal.server([Line("before"), Line("z" * 5_000_000), Line("\n" + "w" * 5_000_000), Line("after")], OLD)
+    journal.write(tmp_path)
+    found = [(len(entry.text), entry.text[-5:].strip()) for entry in reader(tmp_path).read(OLD, UNIT, all_of)]
+    assert found == [(6, "efore"), (MAX_LINE - len("MESSAGE="), "zzzzz"), (MAX_LINE, "wwwww"), (5, "after")]
+
+
+def test_memory_does_not_grow_with_a_message():
+    """256 MiB of one message, printable and not, pass through a few MiB."""
+    block = b"q" * (1 << 20)
+
+    def stream(_argv, _ended, _verbose):
+        identity = f"__CURSOR=s=1;i=1;b=1\n_SYSTEMD_INVOCATION_ID={OLD}\n".encode()
+        yield identity + b"MESSAGE="
+        yield from (block for _count in range(256))
+        yield b"\n\n" + identity + b"MESSAGE\n" + (256 << 20).to_bytes(8, "little")
+        yield from (block for _count in range(256))
+        yield b"\n\n" + identity + b"MESSAGE=after\n\n"
+
+    tracemalloc.start()
+    try:
+        found = [len(entry.text) for entry in JournalReader(Source(), stream).read(OLD, UNIT, all_of)]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found == [MAX_LINE - len("MESSAGE="), MAX_LINE, 5]
+    assert peak < 16 << 20
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 1000, 1 << 20])
+def test_where_blocks_end_does_not_matter(directory, size):
+    def cut(argv, ended, verbose):
+        whole = b"".join(stream_output(argv, ended, verbose))
+        yield from (whole[n : n + size] for n in range(0, len(whole), size))
+
+    for everything in (all_of, milestones_only):
+        expected = list(reader(directory).read(NEW, UNIT, everything))
+        assert list(JournalReader(Source(directory=str(directory)), cut).read(NEW, UNIT, everything)) == expected
+
+
+def test_an_entry_that_was_cut_off_is_left_out():
+    begin = f"_SYSTEMD_INVOCATION_ID={OLD}\nMESSAGE"
+    whole = f"__CURSOR=i=1;b=1\n{begin}=one\n\n__CURSOR=i=2;b=2\n{begin}\n".encode()
+    for rest in (b"", b"\x05\0\0", (5).to_bytes(8, "little") + b"ab", (5).to_bytes(8, "little") + b"abcde"):
+        known = JournalReader(Source(), lambda _argv, _ended, _verbose, rest=rest: iter([whole + rest]))
+        assert [entry.text for entry in known.read(OLD, UNIT, all_of)] == ["one"]
+
+
+# --- journals that cannot be read, or not whole
+
+
+def damaged(directory, how: str) -> None:
+    path = directory / "known.journal"
+    whole = path.read_bytes()
+    data = bytearray(whole)
+    first = whole.find(b"MESSAGE=")
+    if how == "cut in the middle":
+        data = data[: len(data) // 2]
+    elif how == "cut to nothing":
+        data = data[:0]
+    elif how == "another header":
+        data[:8] = b"XXXXXXXX"
+    elif how == "zeros in the middle":
+        data[first + 4000 : first + 8000] = bytes(4000)
+    elif how == "garbage in the middle":
+        data[first + 4000 : first + 8000] = random.Random(4).randbytes(4000)
+    elif how == "garbage at the end":
+        data += random.Random(4).randbytes(100000)
+    path.write_bytes(bytes(data))
+
+
+WHOLLY = ["cut in the middle", "cut to nothing", "another header"]
+
+
+@pytest.mark.parametrize("how", WHOLLY)
+def test_a_directory_in_which_nothing_can_be_read_is_an_error_in_three_parts(tmp_path, how):
+    written(tmp_path, "known.journal", 0, 50)
+    damaged(tmp_path, how)
+    for look in (lambda known: known.newest_invocation(UNIT), JournalReader.newest_boot, texts):
+        with pytest.raises(JournalError, match=r"asked for a start in .*, found none .* damaged.*; copy the journal again"):
+            look(reader(tmp_path))
+
+
+@pytest.mark.parametrize("how", WHOLLY)
+def test_what_can_be_read_beside_a_damaged_file_is_used_and_the_damage_is_noted(tmp_path, how):
+    written(tmp_path, "known.journal", 0, 50)
+    damaged(tmp_path, how)
+    written(tmp_path, "sound.journal", 50, 60)
+    known = reader(tmp_path)
+    assert known.newest_invocation(UNIT) == OLD
+    assert texts(known) == [f"line {number}" for number in range(50, 60)]
+    assert len(known.warnings) == 1
+    assert re.match(r"the journal is damaged, lines may be missing: .*known.journal", known.warnings[0])
+    several = JournalReader(Source(files=(str(tmp_path / "known.journal"), str(tmp_path / "sound.journal"))))
+    assert texts(several) == [f"line {number}" for number in range(50, 60)]
+    assert re.match(r"the journal is damaged, lines may be missing: .*known.journal", several.warnings[0])
+
+
+@pytest.mark.parametrize("how", ["zeros in the middle", "garbage in the middle"])
+def test_damage_inside_a_file_is_noted(tmp_path, how):
+    written(tmp_path, "known.journal", 0, 200)
+    damaged(tmp_path, how)
+    known = reader(tmp_path)
+    assert 0 < len(texts(known)) < 200
+    assert [warning.partition(":")[0] for warning in known.warnings] == ["the journal is damaged, lines may be missing"]
+
+
+def test_what_stands_behind_the_end_of_a_file_does_no_harm(tmp_path):
+    written(tmp_path, "known.journal", 0, 50)
+    damaged(tmp_path, "garbage at the end")
+    known = reader(tmp_path)
+    assert (len(texts(known)), known.warnings) == (50, ())
+
+
+UNREADABLE = ["absent directory", "absent file", "no journal", "cut short", "all of several"]
 
 
 @pytest.mark.parametrize("what", UNREADABLE)
@@ -180,9 +445,97 @@ def test_a_journal_that_cannot_be_read_is_an_error_in_three_parts(what, director
         "absent file": Source(files=(str(tmp_path / "absent.journal"),)),
         "no journal": Source(files=(str(tmp_path / "no.journal"),)),
         "cut short": Source(files=(str(tmp_path / "cut.journal"),)),
+        "all of several": Source(files=(str(tmp_path / "cut.journal"), str(tmp_path / "no.journal"))),
     }[what]
     with pytest.raises(JournalError, match=r"asked .*, found exit code 1 .*; check that the journal is there"):
         list(JournalReader(source).read(OLD, None, all_of))
+
+
+def test_a_directory_without_a_journal_is_an_error_in_three_parts(tmp_path):
+    for look in (lambda known: known.newest_invocation(UNIT), JournalReader.newest_boot, texts):
+        with pytest.raises(JournalError, match=r"asked for the journal of .*, found no journal files there; check the path"):
+            look(reader(tmp_path))
+
+
+def test_this_hosts_own_journal_without_files_is_an_error_in_three_parts():
+    def no_files(argv, ended, _verbose):
+        ended(0, "" if "--output=export" in argv else "No journal files were found.\n")
+        return iter(())
+
+    with pytest.raises(JournalError, match=r"asked for the journal of this host.*, found no journal files.*; see that systemd-journald"):
+        texts(JournalReader(Source(), no_files))
+
+
+def nobody(argv, ended, verbose):
+    return stream_output(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *argv], ended, verbose)
+
+
+def test_a_journal_that_may_not_be_read_is_an_error_in_three_parts():
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name)
+        path.chmod(0o755)
+        written(path, "known.journal", 0, 5).chmod(0o600)
+        for look in (lambda known: known.newest_invocation(UNIT), JournalReader.newest_boot, texts):
+            with pytest.raises(JournalError, match=r"asked the journal .*, found exit code 1 .*insufficient permissions.*; run as root or"):
+                look(JournalReader(Source(directory=name), nobody))
+        path.chmod(0o700)
+        with pytest.raises(JournalError, match=r"asked the journal .*, found exit code 1 .*Permission denied.*; run as root or"):
+            texts(JournalReader(Source(directory=name), nobody))
+
+
+def test_only_a_users_own_journal_is_not_the_units(tmp_path):
+    """A user sees the lines of his own processes without any complaint, unless the journal is asked for them without a format."""
+    written(tmp_path, "user-1000.journal", 0, 5)
+
+    def of_a_user(argv, ended, verbose):
+        hint = "" if "--output=export" in argv else "Hint: You are currently not seeing messages from other users and the system.\n"
+        yield from stream_output([*argv, f"--directory={tmp_path}"], lambda code, errors: ended(code, hint + errors), verbose)
+
+    assert texts(JournalReader(Source(), of_a_user)) == [f"line {number}" for number in range(5)]
+    with pytest.raises(JournalError, match=r"not seeing messages from other users.*; run as root or"):
+        list(JournalReader(Source(), of_a_user).read(NEW, UNIT, all_of))
+
+
+def test_a_start_that_says_nothing_yet_is_no_error(directory):
+    known = reader(directory)
+    assert [entry.daemon for entry in known.read("0" * 32, "unheard-of.service", all_of)] == []
+    assert known.warnings == ()
+
+
+# --- namespaces, and where the journal begins
+
+
+def test_the_namespace_of_a_unit_is_read_beside_the_default_one():
+    asked = []
+
+    def stream(argv, _ended, _verbose):
+        asked.append([word for word in argv if word.startswith("--namespace")])
+        return iter(())
+
+    known = JournalReader(Source(), stream)
+    known.use_namespace("")
+    texts(known)
+    known.use_namespace("gpu")
+    texts(known)
+    known.check_begin(0)
+    assert asked == [[], [], ["--namespace=+gpu"], ["--namespace=gpu"]]
+
+
+# when the journal begins and the server was started, in seconds of the same clock; the note
+BEGINS = [
+    (5, 10, ()),
+    (11, 10, ()),  # the unit's first line may begin the journal of its namespace
+    (40, 10, ("the journal begins 30 s after this start did (vacuumed, wiped, or not kept): the first lines of this start are gone",)),
+    (None, 10, ("the journal begins with nothing of this boot (vacuumed, wiped, or not kept): the first lines of this start are gone",)),
+]
+
+
+@pytest.mark.parametrize(("begin", "started", "notes"), BEGINS)
+def test_a_journal_that_begins_after_the_start_did_is_noted(begin, started, notes):
+    blocks = [f"__CURSOR=x\n__MONOTONIC_TIMESTAMP={begin * 1000000}\n_PID=1\n\n".encode()] if begin is not None else []
+    known = JournalReader(Source(), lambda _argv, _ended, _verbose: iter(blocks))
+    known.check_begin(started * 1000000)
+    assert known.warnings == notes
 
 
 def test_a_missing_journalctl_is_an_error_in_three_parts():
@@ -216,45 +569,6 @@ def test_a_reader_that_stops_early_ends_the_program(tmp_path):
     assert next(lines) == b"one\n"
     lines.close()
     assert not mark.exists()
-
-
-LINES = [
-    ("text", {"MESSAGE": "x", "_PID": "5", "__REALTIME_TIMESTAMP": "7"}, Entry("x", 5, 7)),
-    ("bytes", {"MESSAGE": [104, 105]}, Entry("hi")),
-    ("repeated", {"MESSAGE": ["a", [98]]}, Entry("a\nb")),
-    ("too long for journalctl", {"MESSAGE": None}, None),
-    ("no message", {"_PID": "5"}, None),
-    ("numbers that are no bytes", {"MESSAGE": [300, -1]}, None),
-    ("odd pid", {"MESSAGE": "x", "_PID": ["8", "9"], "__REALTIME_TIMESTAMP": "soon"}, Entry("x", 8)),
-    ("manager", {"MESSAGE": "x", "INVOCATION_ID": OLD, "_PID": "1"}, Entry("x", 1, None, True)),
-    ("no object", ["MESSAGE"], None),
-]
-
-
-@pytest.mark.parametrize(("fields", "expected"), [case[1:] for case in LINES], ids=[case[0] for case in LINES])
-def test_one_line_of_json(fields, expected):
-    assert parse_line(json.dumps(fields).encode()) == expected
-
-
-@pytest.mark.parametrize("line", [b"", b"-- No entries --", b'{"MESSAGE":', b"\xff\xfe", b"[" * 100000])
-def test_what_is_no_json_is_no_entry(line):
-    assert parse_line(line) is None
-
-
-def test_saved_logs_are_read_in_all_three_forms():
-    lines = [
-        b"[2026-05-30 22:08:02 TP0] plain \xff\r\n",
-        b'{"log":"[2026-05-30 22:08:02 TP0] of docker\\n","stream":"stderr","time":"2026-05-30T22:08:02Z"}\n',
-        b'{"__CURSOR":"s=1","MESSAGE":"of the journal","_PID":"9"}\n',
-        b'{"__CURSOR":"s=1","MESSAGE":null}\n',
-        b"{'model_path': 'no json'}\n",
-    ]
-    assert list(GivenText(b"".join(lines)).read(all_of, True)) == [
-        Entry("[2026-05-30 22:08:02 TP0] plain \ufffd"),
-        Entry("[2026-05-30 22:08:02 TP0] of docker"),
-        Entry("of the journal", 9),
-        Entry("{'model_path': 'no json'}"),
-    ]
 
 
 # --- the unit
