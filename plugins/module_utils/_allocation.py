@@ -34,11 +34,10 @@ from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import
     RankReport,
     RankState,
     capacity_of,
-    common_pattern,
     least,
     names_of,
-    not_the_drafts,
     pools_of,
+    proved,
     report_of,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import (
@@ -508,13 +507,14 @@ class BootFolder:
             silent=not any(state.has_pool_lines for state in states),
             dcp_size=_size(self._args.get("dcp_size")) or 1,
         )
-        pools = [pools_of(state, context) for state in states]
-        pattern = common_pattern(pools)
+        pools = {state.id: pools_of(state, context) for state in states}
+        if self._summaries or self._was_ready:
+            for stage in {rank.pp for rank in pools}:
+                ranks = [rank for rank in pools if rank.pp == stage]
+                pools.update(zip(ranks, proved([pools[rank] for rank in ranks], two=self._drafts in ALGORITHMS_WITH_A_POOL)))
         # once the final line is printed, no rank captures any more: the scheduler that prints it is the last to begin
         until = self._reached.get("warmup", self._now)
-        both = self._drafts in ALGORITHMS_WITH_A_POOL and bool(self._summaries)
-        pairs = [not_the_drafts(pair, pattern, both) for pair in pools]
-        return tuple(report_of(state, pair, self._first, until) for state, pair in zip(states, pairs))
+        return tuple(report_of(state, pools[state.id], self._first, until) for state in states)
 
     @property
     def _drafts(self) -> str:
@@ -630,6 +630,8 @@ class BootFolder:
         tokens = [report.tokens for report in reports if report.tokens is not None]
         smallest, largest = min(tokens, default=0), max(tokens, default=0)
         context, total = self._from_summary("context_len") or 0, self._total_tokens
+        printed = {state.id for state in self._ranks.values() if state.printed}
+        doubtful = names_of(report.id for report in reports if report.target is None and report.id in printed)
         one_pool = bool(self._summaries) and any(state.has_pool_lines for state in self._ranks.values())
         bound = any(report.target and report.target.upper_bound_tokens is not None for report in reports)
         notes = (
@@ -641,6 +643,11 @@ class BootFolder:
             (
                 bool(tokens) and total not in (None, smallest),
                 f"the final line says max_total_num_tokens={total}, the smallest pool line {smallest} tokens",
+            ),
+            (
+                bool(self._summaries) and bool(doubtful),
+                f"{doubtful}: pool lines that other ranks, or another model of the rank, should have printed as well are not there, so a "
+                "line was lost or came in another order, and whose pool the others show is not proved",
             ),
             (bound, "a pool is known by its upper bound only: its real size is printed after graph capture"),
             (

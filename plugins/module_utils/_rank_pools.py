@@ -82,7 +82,7 @@ class Pool:
 
     def looks_like(self, other: Pool) -> bool:
         """Whether the two may be pools of one model: the same form, and about as much memory for a token."""
-        if (self.kv_gib is None, self.k_gib is None) != (other.kv_gib is None, other.k_gib is None):
+        if (self.kv_gib is None) != (other.kv_gib is None):
             return False
         own, its = self._gib_per_token, other._gib_per_token
         return abs(own - its) <= ALIKE * max(own, its)
@@ -437,29 +437,31 @@ def _sum_of(pools: list[Pool]) -> Optional[Pool]:
     )
 
 
-def common_pattern(pools: Sequence[Pools]) -> Optional[tuple[Pool, Pool]]:
-    """The target and the draft of the rank that most others look like; None where no rank shows both."""
-    both = [(target, draft) for target, draft, _models in pools if target and draft]
-
-    def votes(one: tuple[Pool, Pool]) -> int:
-        return sum(one[0].looks_like(target) and one[1].looks_like(draft) for target, draft in both)
-
-    return max(both[:MAX_VOTED], key=votes, default=None)
+def _alike(one: Pools, other: Pools) -> bool:
+    if one.target is None or other.target is None or (one.draft is None) != (other.draft is None):
+        return False
+    drafts_alike = one.draft is None or other.draft is None or one.draft.looks_like(other.draft)
+    return one.target.looks_like(other.target) and drafts_alike
 
 
-def not_the_drafts(pools: Pools, pattern: Optional[tuple[Pool, Pool]], two: bool) -> Pools:
-    """Where a rank's target line was lost or came late, its draft's line would stand in for it: told by what other ranks print.
+def proved(stage: Sequence[Pools], two: bool) -> list[Pools]:
+    """The pools of all ranks of one pipeline stage once all are printed; where a rank's lines prove nothing, it has no target.
 
-    ``two``: this rank must have printed both. Where nothing tells whose pool the only one is, it proves nothing.
+    The ranks of a stage hold the same layers, so they print the same lines. One whose lines differ from those of most has lost a line or
+    has it in another place, and then its draft's pool may stand where its target's should, with as many tokens.
+    ``two``: each must have printed something about the pools of two models.
     """
-    target, draft, models = pools
-    if target is None:
-        return pools
-    if pattern is None or pattern[0].looks_like(pattern[1]):
-        return Pools(None, None, models) if two and models < 2 else pools
-    if not target.looks_like(pattern[1]) or target.looks_like(pattern[0]):
-        return pools
-    return Pools(draft if draft is not None and draft.looks_like(pattern[0]) else None, target, models)
+    shown = [pools for pools in stage if pools.target]
+    pattern = max(shown[:MAX_VOTED], key=lambda one: sum(_alike(one, other) for other in shown), default=None)
+    if pattern is None or 2 * sum(_alike(pattern, other) for other in shown) <= len(shown) or (two and pattern.models < 2):
+        return [pools._replace(target=None) for pools in stage]
+    return [pools if _alike(pools, pattern) else _doubtful(pools, pattern.draft) for pools in stage]
+
+
+def _doubtful(pools: Pools, draft: Optional[Pool]) -> Pools:
+    """What is known of a rank that differs: at most that its only pool is a draft's."""
+    only = pools.target if pools.draft is None and pools.target and draft and pools.target.looks_like(draft) else None
+    return Pools(None, only or pools.draft, pools.models)
 
 
 def report_of(state: RankState, pools: Pools, began: Optional[float], until: Optional[float]) -> RankReport:

@@ -148,7 +148,7 @@ def test_a_unit_that_the_manager_calls_failed_has_failed(call, tmp_path):
     journal.manager(f"{UNIT}: Failed with result 'signal'.", NEW)
     journal.write(tmp_path)
     allocation = call(journal_directory=str(tmp_path))["allocation"]
-    assert (allocation["failure"]["kind"], allocation["ready"], allocation["was_ready"]) == ("unit_failed", False, True)
+    assert (allocation["failure"]["kind"], allocation["ready"], allocation["was_ready"]) == ("killed", False, True)
     assert allocation["failure"]["message"] == "the service manager says: signal (main process exited, code=killed, status=9/KILL)"
 
 
