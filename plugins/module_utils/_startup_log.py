@@ -422,7 +422,7 @@ _PREFIXES = (
 )
 _ANY_PREFIX = "(?:" + "|".join(_PREFIXES) + "){1,8}"
 _FOREIGN = re.compile(_ANY_PREFIX, re.ASCII)
-_PID = re.compile(r"(?:^|\s)(\d{1,8})\s")
+_PIDS = (re.compile(r"\[(\d{1,8})\]: "), re.compile(r"(?:^|\s)(\d{1,8})\s"))  # of the log daemon, of a logging configuration
 
 # Raw log text of which it is certain that parse_record finds nothing in it: one line, no second bracket that could begin a record,
 # and none of the sentences at the start. This is most of what a serving server writes.
@@ -505,7 +505,7 @@ def _unheaded(line: str) -> Record:
     if prefix is None:
         return Record("", NO_RANK, line, False, None, _recognise(line, False))
     body = line[prefix.end() :]
-    pid = _PID.search(prefix.group())
+    pid = _PIDS[0].search(prefix.group()) or _PIDS[1].search(prefix.group())
     return Record("", NO_RANK, body, False, int(pid.group(1)) if pid else None, _recognise(body, False))
 
 
