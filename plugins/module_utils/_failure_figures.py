@@ -69,7 +69,7 @@ def minimum_fraction(text: str, figures: BootFigures) -> Optional[float]:
     named = next((match for match in (pattern.search(text) for pattern in _VIABLE) if match), None)
     if named is not None:
         return float(named.group(1))
-    before, after = figures.before_gib, figures.at_sizing_gib
+    before, after = _card(figures), figures.at_sizing_gib
     if before is None or after is None or not 0 <= after < before:
         return None
     return _up(1 - after / before)
@@ -82,8 +82,8 @@ def raised_fraction(text: str, figures: BootFigures) -> Optional[float]:
     SGLang takes two slots of them (one pads) out of their part of the memory beside the weights, so that memory must grow from what
     the refusal names to 2 slots / _STATE_SHARE. A draft adds to a slot what SGLang does not print, so this is then a lower bound.
     """
-    before, fraction = figures.before_gib, figures.fraction
-    if not before or before <= 0:
+    before, fraction = _card(figures), figures.fraction
+    if before is None:
         return None
     states = _STATES.search(text)
     if states is not None and fraction is not None:
@@ -95,10 +95,16 @@ def raised_fraction(text: str, figures: BootFigures) -> Optional[float]:
 
 def lowered_fraction(shortage: Optional[Shortage], figures: BootFigures) -> Optional[float]:
     """The largest share that leaves what CUDA lacked, f - shortage / P, 4 decimals down; None where a figure of it is not known."""
-    before, fraction = figures.before_gib, figures.fraction
-    if shortage is None or shortage.gib <= 0 or fraction is None or not before or before <= 0:
+    before, fraction = _card(figures), figures.fraction
+    if shortage is None or shortage.gib <= 0 or fraction is None or before is None:
         return None
     return math.floor((fraction - shortage.gib / before) * 10000 + 1e-6) / 10000
+
+
+def _card(figures: BootFigures) -> Optional[float]:
+    """P, where it is a figure that a card can have."""
+    before = figures.before_gib
+    return before if before is not None and 0.1 <= before <= 10**6 else None
 
 
 def _up(share: float) -> float:

@@ -34,7 +34,8 @@ _TEXTS = tuple(
             r"|only supports sm\d|minimum capability: \d|requires \.target sm_|cannot open shared object file"
             r"|no module named '?(?!sglang\b)\w|cannot import name",
         ),
-        ("child_died", r"rank \d+ scheduler (?:is dead|died)"),
+        # without a word of its own: the pipe to a child was closed
+        ("child_died", r"rank \d+ scheduler (?:is dead|died)|^eoferror$"),
         (
             "pool_exhausted",
             r"(?:prefill|decode|req_slots) (?:runs )?out of memory\. (?:try to lower|please set)"
@@ -83,7 +84,7 @@ _TEXTS = tuple(
     )
 )
 _OOM_BY_STAGE = {
-    "start": "oom_weights",
+    "start": "oom_init",
     "weights": "oom_weights",
     "draft_weights": "oom_draft_weights",
     "pool": "oom_pool",

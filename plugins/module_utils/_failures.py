@@ -63,6 +63,7 @@ KINDS = {
     "hybrid_state": Kind(0, "raise", "raise mem_fraction_static, or shrink the state pool (max_running_requests, max_mamba_cache_size)"),
     "unbalanced": Kind(0, "other", "free the cards: another process holds memory on one of them (nvidia-smi names it)"),
     "foreign_process": Kind(0, "other", "free the card: end the other process, or wait until an older server has given its memory back"),
+    "oom_init": Kind(0, "other", "free the card: its memory was short before any weights were loaded (nvidia-smi names who holds it)"),
     "oom_weights": Kind(0, "impossible", "the weights do not fit on the card: use more cards (tp_size) or a smaller quantisation"),
     "oom_draft_weights": Kind(0, "lower", "lower mem_fraction_static: this build loads the draft after the pool took its share"),
     "oom_pool": Kind(0, "lower", _LOWER),
@@ -210,7 +211,12 @@ _DETAILS: dict[str, Callable[[str], str]] = {
 
 def best(causes: list[Cause]) -> Optional[Cause]:
     """The cause among causes and consequences; of equals the first."""
-    return min(causes, key=lambda cause: cause.weight, default=None)
+    first = min(causes, key=lambda cause: cause.weight, default=None)
+    if first is None or first.kind != "child_died":
+        return first
+    # which child is dead and with which exit code stands in lines of their own up to 0.5.9
+    told = dict.fromkeys(cause.text for cause in causes if cause.kind == first.kind)
+    return first._replace(text=" ".join(told))
 
 
 _PROCESS = re.compile(r"\bRank (\d{1,5}) (?:scheduler|successfully)|\bscheduler_(\d{1,5}) \(pid=|\[Rank (\d{1,5})\] Watchdog")

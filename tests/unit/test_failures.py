@@ -26,9 +26,12 @@ from ansible_collections.inferops.sglang.plugins.module_utils._failure_figures i
     shortage_of,
     unbalanced_gib,
 )
-from ansible_collections.inferops.sglang.plugins.module_utils._failures import KINDS, process_index
+from ansible_collections.inferops.sglang.plugins.module_utils._failures import KINDS, Cause, failure_of, process_index
+from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import Rank
 from ansible_collections.inferops.sglang.plugins.test.sglang import pool_sufficient
 from ansible_collections.inferops.sglang.tests.unit.boots import READY, stamped
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 SITE = "/opt/sglang/lib/python3.12/site-packages/sglang"
 CRASH = "Scheduler hit an exception: Traceback (most recent call last):"
@@ -142,6 +145,7 @@ REFUSALS = [
 ]
 
 OOMS = [
+    Death("oom_init", "other", "the card was full before", INIT, announced(OOM)),
     Death("oom_weights", "impossible", "torch 2.6 and later", LOADING, announced(OOM)),
     # without the draft both orders differ only by when it is loaded
     Death("oom_draft_weights", "lower", "up to 0.5.13", DRAFT_LATER, announced(OOM), 0.8464),
@@ -324,7 +328,8 @@ OTHERS = [
     Death("hang", "other", "0.5.9 to 0.5.23", UP,
           [stamped("TP0", "Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)")]),
     Death("child_died", "other", "up to 0.5.9", LOADED,
-          [stamped("", "Rank 0 scheduler is dead. Please check if there are relevant logs."), stamped("", "Exit code: -9")]),
+          [stamped("", "Rank 0 scheduler is dead. Please check if there are relevant logs."), stamped("", "Exit code: -9"),
+           *uncaught("EOFError")], words=("SIGKILL",)),
     Death("child_died", "other", "0.5.10 and later", LOADED, uncaught(
         "RuntimeError: Rank 0 scheduler died during initialization (exit code: -9). If exit code is -9 (SIGKILL), a common cause is the OS "
         "OOM killer."), words=("exit code -9 (137 in a shell) is signal SIGKILL", "OOM killer")),
@@ -614,3 +619,33 @@ def test_an_exit_code_in_a_text(text, code):
 )
 def test_an_exit_code_in_words(code, words):
     assert words in meaning_of(code)
+
+
+# --- whatever it says
+
+WORDS = st.sampled_from(sorted({line for death in DEATHS for line in death.last}))
+FIGURE = st.one_of(st.none(), st.floats(0, 10**6, allow_nan=False))
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.builds(lambda text, at, other: text[:at] + other + text[at:], WORDS, st.integers(0, 400), st.text(max_size=8)),
+    st.sampled_from(sorted(KINDS)), FIGURE, FIGURE, st.one_of(st.none(), st.floats(0.01, 0.99)),
+)  # fmt: skip
+def test_no_words_and_no_figures_break_the_advice(text, kind, before, after, fraction):
+    failure = failure_of(Cause(kind, text, Rank()), None, BootFigures(before, after, fraction))
+    assert failure.advice in ("raise", "lower", "impossible", "other")
+    if failure.next_fraction is not None:
+        assert 0 < failure.next_fraction < 1
+        assert failure.advice in ("raise", "lower")
+        assert fraction is None or (failure.next_fraction > fraction) == (failure.advice == "raise")
+        # 4 decimals, as a flag takes them
+        assert float(f"{failure.next_fraction:.4f}") == failure.next_fraction
+    if failure.advice == "raise" and None not in (failure.next_fraction, failure.minimum_fraction):
+        assert failure.next_fraction > failure.minimum_fraction
+
+
+@given(st.text(max_size=300))
+def test_no_text_breaks_the_reading_of_figures(text):
+    assert (shortage_of(text), unbalanced_gib(text), process_index(text)) == (None, None, None)
+    assert exit_code(text) is None
