@@ -28,6 +28,7 @@ The machine is described by the environment (GiB are per rank, numbers may be de
   STANDIN_GRAPH_GIB          the target's graphs; a draft's take a quarter of it on top (1.5)
   STANDIN_STEP_SECONDS       length of a phase (0.05)
   STANDIN_DDTREE             1: a fork that knows the algorithm DDTREE, sized like DFLASH
+  STANDIN_CHANGE             arguments that the server_args= record shows otherwise than given: name=value,name=value
   STANDIN_FAULT              faults, comma-separated; faults.py lists them
   STANDIN_FAULT_FILE         a file whose text, if there is any, is taken instead of STANDIN_FAULT
 """

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -145,7 +146,20 @@ def effective(args: argparse.Namespace) -> dict[str, Any]:
     decode = {"backend": "full", "max_bs": args.cuda_graph_bs[-1], "bs": args.cuda_graph_bs}
     shown["piecewise_cuda_graph_tokens"] = PREFILL_GRAPH_SIZES
     shown["cuda_graph_config"] = {"decode": decode, "prefill": prefill}
-    return shown
+    return {**shown, **silent_changes(os.environ.get("STANDIN_CHANGE", ""))}
+
+
+def silent_changes(text: str) -> dict[str, Any]:
+    """Arguments that are shown otherwise than they were given, as SGLang changes some for a card or a backend: name=value,name=value."""
+    pairs = (pair.partition("=") for pair in text.split(",") if pair)
+    return {name.strip(): _literal(value.strip()) for name, _equals, value in pairs}
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 def record(args: argparse.Namespace, era: Era) -> str:
