@@ -14,8 +14,11 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._allocation import BootFolder, Entry, Parallelism
+from ansible_collections.inferops.sglang.plugins.module_utils._text_log import GivenText
 from ansible_collections.inferops.sglang.plugins.test.sglang import pool_sufficient
 from ansible_collections.inferops.sglang.tests.unit.boots import READY, stamped
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 REQUIRED, POOL = 200000, 200099
 RANKS = range(3)
@@ -90,7 +93,8 @@ def relabel(lines: list[str], pick: random.Random) -> None:
 def blot(lines: list[str], pick: random.Random) -> None:
     at = pick.randrange(len(lines))
     start = pick.randrange(len(lines[at]) + 1)
-    lines[at] = lines[at][:start] + "".join(pick.choices("\0\x1b[]{}'\"=0 \u00e9", k=pick.randint(1, 4))) + lines[at][start + pick.randint(0, 3) :]
+    ink = "".join(pick.choices("\0\x1b[]{}'\"=0 \u00e9", k=pick.randint(1, 4)))
+    lines[at] = lines[at][:start] + ink + lines[at][start + pick.randint(0, 3) :]
 
 
 DAMAGES = (drop, duplicate, swap, cut, glue, relabel, blot)
@@ -162,3 +166,17 @@ def test_a_line_cut_anywhere_is_refused_or_still_proves_all(number):
     for end in range(len(whole[number])):
         lines = [*whole[:number], whole[number][:end], *whole[number + 1 :]]
         assert not (passes(lines) and loss(lines, {})), lines[number]
+
+
+BYTES = st.one_of(st.binary(max_size=200), st.sampled_from([line.encode() for line in good({})]))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(BYTES, max_size=40))
+def test_no_bytes_break_the_reader_and_none_pass_without_every_rank(lines):
+    folder = BootFolder()
+    folder.feed_all(GivenText(b"\n".join(lines)).read(lambda: folder.in_traceback, final=True))
+    allocation = folder.result(Parallelism(), ended=True).as_dict()
+    if pool_sufficient(allocation, 1):
+        shown = TARGET_LINE.findall(b"\n".join(lines).decode("utf-8", "replace"))
+        assert {rank for rank, _tokens in shown} >= {"0", "1", "2"}
