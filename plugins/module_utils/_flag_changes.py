@@ -16,11 +16,11 @@ _SIZES = (
     r"KV pool holds \d{1,18} tokens, fewer than --context-length\b",
     r"Automatically (?:reduce|turn off?) --|Multimodal model: Dynamically adjusted --",
     r"DP attention is enabled\. (?:The )?chunked prefill size is adjusted\b",
-    r"(?:\w{1,30} ){1,4}is enabled\. The expert parallel size is adjusted\b",
+    r"\w[\w ]{0,80} (?:is enabled\. The expert parallel size is adjusted\b|with radix cache requires page_size=)",
     r"speculative_\w{1,40} (?:is (?:adjusted|set) to\b|disabled:)|Reset swa_full_tokens_ratio to\b|Cuda graph bs is set to\b",
     r"Setting (?:KV cache dtype|page[ _]size|mem fraction static|max_running_requests|swa_full_tokens_ratio|(?:NSA|DSA) backend)(?: to |=)",
     r"Setting (?:sliding_window_size to|cuda_graph_config)\b|Use \w{1,40} attention backend for [\w-]{1,80}, setting page_size to\b",
-    r"\w{1,80} with radix cache requires page_size=|WARNING: The page size \d{1,9} should not\b",
+    r"WARNING: The page size \d{1,9} should not\b",
     r"Enabled? (?:Context Parallel opt for|DSA [Cc]ontext [Pp]arallel)\b|DWDP enabled: dwdp_size=",
 )
 _INSTEAD = (
@@ -40,7 +40,7 @@ _OFF = (
     r"Disabl(?:e|ing) (?:[\w-]{1,30} ){0,3}(?:CUDA|cuda) graph\b(?! because (?:--disable|disable_cuda_graph is|cuda_graph_config res))",
     r"(?:(?:The )?[Oo]verlap schedule|(?:The )?[Mm]ixed chunk|(?:Cuda|CUDA|Piecewise cuda) graph)[\w, ]{0,60} (?:is|are) disabled\b",
     r"(?:Radix cache|Chunked prefill|Hierarchical cache|Pipeline parallelism|Mamba extra_buffer)[\w, ]{0,60} (?:is|are) disabled\b",
-    r"(?:Breakable|Full prefill|Prefill) CUDA graph (?:\([\w-]{1,30}\) )?is incompatible with\b|\w{1,80}(?: GDN)? model detected, disable",
+    r"(?:Breakable|Full prefill|Prefill) CUDA graph (?:\([\w-]{1,30}\) )?is incompatible with\b|\w[\w ]{0,80} model detected, disable\b",
     r"XPU platform (?:does not|(?:currently )?only) support|Speculative decoding for \w{1,80} is not compatible with radix cache\b",
     r"EmbeddingGemma detected: disabling\b|expert_pack selected: CUDA graph\b|HRM-Text \(prefix_lm\) detected: forcing\b",
 )
