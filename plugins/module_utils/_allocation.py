@@ -26,6 +26,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._failures import (
     failure_of,
     manager_cause,
     process_index,
+    unbalanced_words,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import (
     STEPS,
@@ -242,7 +243,8 @@ class BootFolder:
         self._traces = Traces()
         self._unit: list[UnitLine] = []
         self._suppressed = 0
-        self._overflow = self._unbalanced = False
+        self._overflow = False
+        self._unbalanced: Optional[str] = None
         self._clock = BootClock()
         self._first: Optional[float] = None
         self._now: Optional[float] = None
@@ -365,8 +367,8 @@ class BootFolder:
         self._ready = False
         self._traces.announce(event.text, rank, pid, self._stage(rank, pid))
 
-    def _read_unbalanced(self, _event: Unbalanced, _rank: Rank, _pid: Optional[int]) -> None:
-        self._unbalanced = True
+    def _read_unbalanced(self, event: Unbalanced, _rank: Rank, _pid: Optional[int]) -> None:
+        self._unbalanced = event.text
 
     def _read_traceback(self, _event: Traceback, rank: Rank, pid: Optional[int]) -> None:
         self._traces.suspect("Traceback", rank, pid, self._stage(rank, pid))
@@ -621,7 +623,11 @@ class BootFolder:
                 "prefix?), so the ranks cannot be told apart",
             ),
             (self._overflow, f"the log shows more than {MAX_RANKS} ranks: it is not believed"),
-            (self._unbalanced, "SGLang warned that the memory of the cards is unbalanced: another process may hold memory on one"),
+            (
+                self._unbalanced is not None,
+                "SGLang warned that the memory of the cards is unbalanced, so another process may hold memory on one: "
+                + (unbalanced_words(self._unbalanced or "") or "its figures are not in the log"),
+            ),
             (spans > 1, f"the server spans {spans} nodes, and the log of one node shows only its own ranks"),
         )
         return [note for holds, note in notes if holds]

@@ -262,7 +262,7 @@ def observe(watch: Watch, terms: Terms, clock: Clock) -> Observation:
         return Observation(look, None, waited, polls)
     if not look.lost:
         look = watch.look(final=True)
-        look = _call_it_a_hang(look, terms.goal, waited, patience.overdue)
+        look = _call_it_a_hang(look, terms, waited, patience.overdue)
     problem = None if _reached(look, terms.goal) else explain(watch, terms.goal, terms.timeout_s, look)
     return Observation(look, problem, waited, polls)
 
@@ -348,25 +348,29 @@ def _reached(look: Look, goal: str) -> bool:
     return allocation.ready or (goal == "pool" and allocation.complete and not allocation.stopped)
 
 
-def _call_it_a_hang(look: Look, goal: str, waited_s: float, overdue: Optional[str]) -> Look:
+def _call_it_a_hang(look: Look, terms: Terms, waited_s: float, overdue: Optional[str]) -> Look:
     """A start that is neither up nor lost when the time is over hangs."""
     allocation = look.allocation
-    if allocation is None or _reached(look, goal) or allocation.failure is not None or allocation.dropped_messages:
+    if allocation is None or _reached(look, terms.goal) or allocation.failure is not None or allocation.dropped_messages:
         return look  # where messages were dropped, the line that is waited for may be one of them
-    behind = _laggards(allocation)
-    text = (
-        f"no progress to {goal} within {waited_s:.0f} s: the start stands in phase {allocation.phase}"
-        f"{' for longer than its limit' if overdue else ''}, {behind}"
-    )
-    failure = Failure("hang", None, text, KINDS["hang"].advice, None, KINDS["hang"].remedy)
+    behind = [report.id for report in allocation.ranks if report.phase == _last_phase(allocation)]
+    rank = behind[0].as_dict() if len(behind) == 1 and len(allocation.ranks) > 1 else None
+    over = f"stands in phase {overdue} for longer than its limit of {terms.phase_timeouts[overdue]:g} s" if overdue else ""
+    late = f"no progress to {terms.goal} within {waited_s:.0f} s: the start stands in phase {allocation.phase}"
+    failure = Failure("hang", rank, f"{over or late}, {_laggards(allocation)}", KINDS["hang"].advice, None, KINDS["hang"].remedy)
     return Look(replace(allocation, failure=failure, phase="failed"), look.service, True)
+
+
+def _last_phase(allocation: Allocation) -> str:
+    """The phase of the rank that is behind all others."""
+    return min((report.phase for report in allocation.ranks), key=PHASES.index, default="starting")
 
 
 def _laggards(allocation: Allocation) -> str:
     """Which ranks are behind, for a message."""
     if not allocation.ranks:
         return "no rank has reported yet"
-    last = min((report.phase for report in allocation.ranks), key=PHASES.index)
+    last = _last_phase(allocation)
     behind = names_of(report.id for report in allocation.ranks if report.phase == last)
     return f"behind: {behind} ({last}), without a pool: {names_of(allocation.missing_ranks) or 'none'}"
 

@@ -166,6 +166,7 @@ _EXIT = re.compile(r"(?:[Ee]xit ?code:? |exitcode=|terminated with )(-?\d{1,5})\
 _STATUS = re.compile(r"(?:code=(?P<how>exited|killed|dumped), status=|result (?P<result>[\w-]{1,40}), exit status )(?P<number>\d{1,5})")
 # exit codes with a meaning: those of shells, of Python's argument parser, and those the service manager ends a child with
 _MEANINGS = {
+    0: "success to the service manager, so that Restart=on-failure leaves the server dead",
     1: "an error of its own",
     2: "arguments that it does not take",
     126: "a program that may not be run",

@@ -46,6 +46,11 @@ _TEXTS = tuple(
             r"can't allocate memory: you tried|cannot allocate memory|std::bad_alloc|\bmemoryerror\b|insufficient shared memory",
         ),
         ("oom", r"out of memory|outofmemoryerror|cudaerrormemoryallocation|cublas_status_alloc_failed"),
+        (
+            "device_error",
+            r"illegal memory access|illegal instruction was|unspecified launch failure|device-side assert|misaligned address"
+            r"|uncorrectable (?:ecc|nvlink) error|fallen off the bus|cuda error: unknown error",
+        ),
         ("disk_full", r"no space left on device|errno 28\b|disk quota exceeded"),
         ("port_in_use", r"address already in use|errno 98\b|eaddrinuse|port is already in use|is used by a process already"),
         ("permission", r"permissionerror|permission denied|errno 13\b|operation not permitted: '"),

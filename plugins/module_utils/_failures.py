@@ -85,6 +85,7 @@ KINDS = {
     "disk_full": Kind(0, "other", "free or add disk space, also where caches and temporary files lie (TMPDIR, HF_HOME, /dev/shm)"),
     "port_in_use": Kind(0, "other", "stop the process that holds the port, or choose another port"),
     "permission": Kind(0, "other", "give the user of the unit access to what the message names"),
+    "device_error": Kind(0, "other", "look for Xid errors of the driver (journalctl -k), and for kernels that do not fit card and model"),
     "capture_failed": Kind(0, "other", "look at the cause in the message; a start without CUDA graphs tells whether they are to blame"),
     "rendezvous": Kind(1, "other", "look for the rank that never came: its log, its host, dist_init_addr, and the network between"),
     "nccl": Kind(1, "other", "look at the other ranks and at the links between the cards: this rank lost its peers"),
@@ -180,7 +181,8 @@ def _neither(cause: Cause, about: Kind, _figures: BootFigures) -> _Advice:
     return _Advice(about.advice, about.remedy + (f"; {detail}" if detail else ""))
 
 
-def _unbalanced_detail(text: str) -> str:
+def unbalanced_words(text: str) -> str:
+    """The two figures of SGLang's word on unbalanced memory, as a person reads them; empty where it names none."""
     figures = unbalanced_gib(text)
     if figures is None:
         return ""
@@ -203,7 +205,7 @@ def _no_detail(_text: str) -> str:
 
 
 _DETAILS: dict[str, Callable[[str], str]] = {
-    "unbalanced": _unbalanced_detail,
+    "unbalanced": unbalanced_words,
     "foreign_process": _foreign_detail,
     **dict.fromkeys(("child_died", "exit", "killed", "native_crash", "unit_failed", "bad_arguments", "missing_file"), _exit_detail),
 }

@@ -83,7 +83,7 @@ CASES = {
                           fraction=0.753),
     "another process on the card": case("foreign_process:1", "foreign_process", "other", 1, None, None, "process 4117 holds 28.50 GiB"),
     "a full disk": case("disk_full:1", "disk_full", "other", 1, None, None, "No space left on device"),
-    "a crash after the pools": case("crash_loop", "unknown_exception", "other", 0, None, None, "illegal memory access", **LOOP),
+    "a crash after the pools": case("crash_loop", "device_error", "other", 0, None, None, "illegal memory access", **LOOP),
     # warm-up and requests
     "a port in use": case("port_in_use", "port_in_use", "other", None, None, None, "31"),
     "no memory for the warm-up": case("oom_warmup:1", "oom_warmup", "lower", 1, 0.8456),
@@ -97,7 +97,7 @@ CASES = {
     # no progress
     "a hang while weights load": case("hang:weights", "hang", "other", None, None, None, "weights",
                                       watch={"phase_timeouts": {"weights": 3}}),
-    "a lost rank": case("lost_rank:1", "hang", "other", None, None, None, "TP1", watch={"wait_timeout": 8}),
+    "a lost rank": case("lost_rank:1", "hang", "other", 1, None, None, "TP1", watch={"wait_timeout": 8}),
     # over and over
     "a unit that starts again and again": case("exit:7", "crash_loop", "other", watch={"wait_timeout": 20}, **LOOP),
 }  # fmt: skip

@@ -323,6 +323,8 @@ OTHERS = [
     Death("nccl", "other", "a collective that timed out", LOADED, [
         "[rank7]:[E421 04:13:43.457389636 ProcessGroupNCCL.cpp:629] [Rank 7] Watchdog caught collective operation timeout: "
         "WorkNCCL(SeqNum=2)"]),
+    Death("device_error", "other", "CUDA", POOL, announced("RuntimeError: CUDA error: an illegal memory access was encountered")),
+    Death("device_error", "other", "a broken card", LOADING, announced("RuntimeError: CUDA error: uncorrectable ECC error encountered")),
     Death("capture_failed", "other", "0.5.9", CAPTURING, announced("Exception: Capture cuda graph failed: operation not permitted")),
     Death("hang", "other", "0.4.6 to 0.5.8", UP, [stamped("TP0", "Watchdog timeout (self.watchdog_timeout=300)")]),
     Death("hang", "other", "0.5.9 to 0.5.23", UP,
@@ -353,6 +355,13 @@ def test_each_death_has_its_kind_its_direction_and_the_next_fraction(death):
     assert [word for word in death.words if word not in failure.remedy] == []
     assert (allocation.phase, allocation.ready) == ("failed", False)
     assert not pool_sufficient(allocation.as_dict(), 1)
+
+
+def test_a_warning_of_unbalanced_memory_is_a_note_with_both_figures():
+    [note] = [note for note in fold([arguments(), *INIT, *HARMLESS["unbalanced memory as a warning"]]).notes if "unbalanced" in note]
+    assert [word for word in _BOTH if word not in note] == []
+    [bare] = [note for note in fold([arguments(), *INIT, stamped("TP0", _UNBALANCED)]).notes if "unbalanced" in note]
+    assert "figures are not in the log" in bare
 
 
 def test_every_kind_has_a_remedy_and_a_known_direction():
