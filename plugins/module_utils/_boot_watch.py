@@ -37,12 +37,13 @@ class Look:
     """What is known now. ``lost``: it cannot come up any more.
 
     ``phase_age_s``: seconds since the phase began, by the journal, so also for one that began before it was looked at.
-    ``restarts``: automatic restarts of the unit when the watch began.
+    ``restarts``: automatic restarts of the unit when the watch began. ``gaps``: what is known to be missing from the log.
     """
 
     allocation: Optional[Allocation]
     service: Optional[ServiceState]
     lost: bool
+    gaps: tuple[str, ...] = ()
     phase_age_s: Optional[float] = None
     restarts: Optional[int] = None
 
@@ -116,14 +117,20 @@ class TextWatch:
             self._folder = BootFolder()
         self._folder.feed_all(self._log.read(lambda: self._folder.in_traceback, final))
         allocation = self._folder.result(self._expected, ended=final, saved=True)
-        return Look(_noted(allocation, self._log.warnings), None, self._folder.lost)
+        return _with_gaps(Look(allocation, None, self._folder.lost), self._log.warnings)
 
     def last_lines(self) -> list[str]:
         return self._log.last_lines()
 
 
-def _noted(allocation: Allocation, warnings: tuple[str, ...]) -> Allocation:
-    return replace(allocation, notes=(*allocation.notes, *warnings)) if warnings else allocation
+def _with_gaps(look: Look, warnings: tuple[str, ...]) -> Look:
+    """The look with what its reader, or the log itself, says to be missing."""
+    allocation = look.allocation
+    if allocation is None:
+        return replace(look, gaps=warnings)
+    dropped = f"the log daemon dropped {allocation.dropped_messages:,} messages"
+    gaps = (*((dropped,) if allocation.dropped_messages else ()), *warnings)
+    return replace(look, allocation=replace(allocation, notes=(*allocation.notes, *warnings)), gaps=gaps)
 
 
 class JournalWatch:
@@ -144,7 +151,7 @@ class JournalWatch:
             return Look(None, None, False)
         self._folder.feed_all(self._reader.read(self._invocation, self._unit, lambda: self._folder.in_traceback))
         allocation = self._folder.result(self._expected, ended=final, invocation_id=self._invocation)
-        return Look(_noted(allocation, self._reader.warnings), None, self._folder.lost)
+        return _with_gaps(Look(allocation, None, self._folder.lost), self._reader.warnings)
 
     def last_lines(self) -> list[str]:
         return self._reader.last_lines(self._invocation, 3) if self._invocation else []
@@ -202,8 +209,9 @@ class UnitWatch:
             invocation_id=self._invocation,
             sglang_version=self._running_version,
         )
-        allocation = _noted(allocation, self._reader.warnings)
-        return Look(allocation, service, self._folder.lost or gone or service.dead, self._phase_age(), self._restarts)
+        lost = self._folder.lost or gone or service.dead
+        look = Look(allocation, service, lost, phase_age_s=self._phase_age(), restarts=self._restarts)
+        return _with_gaps(look, self._reader.warnings)
 
     def _phase_age(self) -> Optional[float]:
         began = self._folder.phase_began
@@ -351,8 +359,8 @@ def _reached(look: Look, goal: str) -> bool:
 def _call_it_a_hang(look: Look, terms: Terms, waited_s: float, overdue: Optional[str]) -> Look:
     """A start that is neither up nor lost when the time is over hangs."""
     allocation = look.allocation
-    if allocation is None or _reached(look, terms.goal) or allocation.failure is not None or allocation.dropped_messages:
-        return look  # where messages were dropped, the line that is waited for may be one of them
+    if allocation is None or _reached(look, terms.goal) or allocation.failure is not None or look.gaps:
+        return look  # where a part of the log is missing, the line that is waited for may be in it
     behind = [report.id for report in allocation.ranks if report.phase == _last_phase(allocation)]
     rank = behind[0].as_dict() if len(behind) == 1 and len(allocation.ranks) > 1 else None
     over = f"stands in phase {overdue} for longer than its limit of {terms.phase_timeouts[overdue]:g} s" if overdue else ""
@@ -392,15 +400,14 @@ def _found(watch: Watch, look: Look) -> str:
         why = "; ".join(allocation.notes) or "ranks reported that were not expected"
         unproved = "" if allocation.complete else f", and not every rank is proved to have its pool: {why}"
         state = "a server that was stopped" if allocation.stopped else f"phase {allocation.phase}"
-        return state + (f", no pool from {missing}" if missing else unproved) + _dropped(allocation) + _last_line(watch)
+        return state + (f", no pool from {missing}" if missing else unproved) + _unknown(look) + _last_line(watch)
     failure = allocation.failure
     place = f" on {names_of([RankId(**failure.rank)])}" if failure.rank else ""
     return f"{failure.kind}{place}: {failure.message}{_last_line(watch)}"
 
 
-def _dropped(allocation: Allocation) -> str:
-    count = allocation.dropped_messages
-    return f", but the log daemon dropped {count:,} messages of it, so what is missing here is unknown, not failed" if count else ""
+def _unknown(look: Look) -> str:
+    return f", but {'; '.join(look.gaps)}, so what is missing here is unknown, not failed" if look.gaps else ""
 
 
 def _last_line(watch: Watch) -> str:
@@ -419,6 +426,8 @@ def _remedy(look: Look) -> str:
         return "start the server, then look again"
     if allocation.dropped_messages:
         return "set LogRateLimitIntervalSec=0 in the unit, so that no message is dropped, and start it again"
+    if look.gaps and not allocation.ready:
+        return "keep the journal whole (SystemMaxUse=, Storage=persistent), and start the server again"
     if allocation.ready:
         return "give tp_size (pp_size, dp_size) as the server has them, or start it again with its whole log kept"
     return "wait for it (wait_for), or read the log of this start"

@@ -629,5 +629,14 @@ def test_what_is_missing_is_unknown_where_messages_were_dropped():
     host.now = 45.0
     seen = observe(watch, Terms("ready", 60), Clock(lambda: host.now, host.sleep))
     assert (seen.look.allocation.failure, seen.look.allocation.dropped_messages) == (None, 62498)
-    assert "the log daemon dropped 62,498 messages of it, so what is missing here is unknown, not failed" in seen.problem
+    assert "the log daemon dropped 62,498 messages, so what is missing here is unknown, not failed" in seen.problem
     assert seen.problem.endswith("; set LogRateLimitIntervalSec=0 in the unit, so that no message is dropped, and start it again")
+
+
+def test_what_is_missing_is_unknown_where_a_part_of_the_journal_is_lost():
+    host = Host(boot(ready=False), [])
+    host.warnings = ("the journal has lost its beginning",)
+    seen = host.observe(timeout=60)
+    assert seen.look.allocation.failure is None
+    assert "but the journal has lost its beginning, so what is missing here is unknown, not failed" in seen.problem
+    assert seen.problem.endswith("; keep the journal whole (SystemMaxUse=, Storage=persistent), and start the server again")
