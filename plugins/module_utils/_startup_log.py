@@ -370,7 +370,7 @@ _SENTENCES: tuple[tuple[str, Callable[[str], Optional[Event]]], ...] = (
     (r"(?:\[[^\]]{1,200}\] ){0,2}Watchdog caught collective operation timeout", _fatal("nccl")),
     (r"ERROR: +\[Errno 98\]|\[Errno 98\] error while attempting to bind", _fatal("port_in_use")),
     (r"Port \d+ is (?:already )?in use(?!, trying)", _fatal("port_in_use")),
-    (r"[\w./ -]{1,400}: error: (?:unrecognized|argument|the following|ambiguous)", _fatal("bad_arguments")),
+    (r"[\w./ -]{0,300}(?:\.py|sglang[\w. -]{0,60}): error: (?:unrecognized|argument|the following|ambiguous)", _fatal("bad_arguments")),
     (r"The memory capacity is unbalanced", lambda body: Unbalanced(body[:2000])),
     (CHANGES, lambda body: Changed(body[:500])),
     (r"Traceback \(most recent call last\):", lambda _body: Traceback()),

@@ -936,6 +936,13 @@ ENDS = [
         "launch_server.py: error: unrecognized arguments: --mem-fraction 0.9",
         [Fatal("bad_arguments", "launch_server.py: error: unrecognized arguments: --mem-fraction 0.9")],
     ),
+    Form(
+        "0.5.14-0.5.23",
+        "any",
+        "arguments of the command",
+        "sglang serve: error: argument --tp: invalid int value: 'x'",
+        [Fatal("bad_arguments", "sglang serve: error: argument --tp: invalid int value: 'x'")],
+    ),
     Form("0.4.0-0.5.23", "any", "traceback", "Traceback (most recent call last):", [Traceback()]),
     Form(
         "0.4.0-0.5.23",
@@ -1272,6 +1279,7 @@ DECOYS = [
     ("0.5.20", "ROCm", f"{STAMP} torch._dynamo metrics: compile times, Traceback (most recent call last): 8"),
     ("any", "any", "Unexpected error during package walk: cutlass.cute.experimental"),
     ("0.4.3", "CUDA", "loc(unknown): error: operation scheduled before its operands can be ignored"),
+    ("any", "any", "cc1plus: error: unrecognized command-line option '-mfoo'"),
     ("0.4.6", "any", f"{STAMP} Decode out of memory happened. #retracted_reqs: 1"),
     ("0.4.9-0.5.23", "any", f"{STAMP} KV cache pool is full. Retract requests. #retracted_reqs: 1"),
     ("0.4.0-0.5.23", "any", f"{STAMP} INFO:     Application startup complete."),
