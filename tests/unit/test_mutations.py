@@ -93,7 +93,7 @@ def relabel(lines: list[str], pick: random.Random) -> None:
 def blot(lines: list[str], pick: random.Random) -> None:
     at = pick.randrange(len(lines))
     start = pick.randrange(len(lines[at]) + 1)
-    ink = "".join(pick.choices("\0\x1b[]{}'\"=0 \u00e9", k=pick.randint(1, 4)))
+    ink = "".join(pick.choices("\0[]{}'\"=0 \u00e9", k=pick.randint(1, 4)))
     lines[at] = lines[at][:start] + ink + lines[at][start + pick.randint(0, 3) :]
 
 
