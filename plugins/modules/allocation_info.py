@@ -318,7 +318,7 @@ allocation:
       type: dict
       contains:
         kind:
-          description: For example V(not_enough_memory), V(oom_capture), V(child_died), V(hang), V(crash_loop).
+          description: For example V(not_enough_memory), V(oom_capture), V(child_died), V(hang), V(crash_loop). All are in docs/failures.md.
           type: str
         rank:
           description: The rank that failed, with C(tp), C(pp) and C(dp), V(null) if the log does not tell.
@@ -330,11 +330,16 @@ allocation:
           description: Where C(mem_fraction_static) must go, V(raise), V(lower), V(impossible), or V(other) if it is not to blame.
           type: str
         minimum_fraction:
-          description: The smallest fraction with which this start can come up, if the advice is V(raise).
+          description: Below this fraction this start cannot come up, if the advice is V(raise), or V(impossible) because of it.
           type: float
         remedy:
           description: What to do.
           type: str
+        next_fraction:
+          description:
+            - The nearest fraction that takes this cause away, with 4 decimals, V(null) if the log does not hold the figures for it.
+            - With the advice V(raise), the smallest that leaves a pool at all. With V(lower), the largest that leaves what was missing.
+          type: float
     restarts:
       description: Automatic restarts of the unit, or further starts in a plain log.
       type: int

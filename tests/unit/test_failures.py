@@ -10,6 +10,7 @@ need a share of 1 - 20/80 = 0.75; the smallest pool, 1/16 GiB, is another 0.0007
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import NamedTuple, Optional
 
 import pytest
@@ -362,6 +363,14 @@ def test_a_warning_of_unbalanced_memory_is_a_note_with_both_figures():
     assert [word for word in _BOTH if word not in note] == []
     [bare] = [note for note in fold([arguments(), *INIT, stamped("TP0", _UNBALANCED)]).notes if "unbalanced" in note]
     assert "figures are not in the log" in bare
+
+
+def test_the_table_of_the_documentation_is_the_one_in_the_code():
+    lines = (Path(__file__).parents[2] / "docs/failures.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if line.startswith("| `")]
+    assert [(kind.strip("`"), advice, remedy.strip(" |")) for kind, _seen, advice, remedy in rows] == [
+        (name, kind.advice, kind.remedy) for name, kind in KINDS.items()
+    ]
 
 
 def test_every_kind_has_a_remedy_and_a_known_direction():
