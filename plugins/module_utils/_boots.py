@@ -95,6 +95,8 @@ class Boot:
     typed_pool: Optional[bool] = None
     # flags that change what a token costs in ways that no plan knows
     unmodelled: tuple[str, ...] = ()
+    # the nearest fraction that takes the cause of its death away, where its log told enough for one
+    next_fraction: Optional[float] = None
     # slots of the states of a hybrid model, and the flags that decide their pool, by their names in Deployment
     mamba_slots: Optional[int] = None
     state_flags: Mapping[str, Any] = field(default_factory=dict)
@@ -206,6 +208,7 @@ def _read(entry: Mapping[str, Any], auto_kv_bytes: Optional[float]) -> Boot:
         advice=_string(failure.get("advice")),
         failure=_string(failure.get("kind")),
         minimum_fraction=_share(failure.get("minimum_fraction")),
+        next_fraction=_share(failure.get("next_fraction")),
         was_ready=entry.get("ready") is True or entry.get("was_ready") is True,
         context_length=_count(entry.get("context_len")) or _count(args.get("context_length")),
         running_each=_count(entry.get("max_running_requests")),

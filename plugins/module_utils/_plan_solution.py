@@ -167,7 +167,8 @@ def _seen_too_high(request: Request, starts: Sequence[Boot]) -> Optional[float]:
         if boot.was_ready and boot.advice is None:
             held = max(held, boot.fraction)
         if boot.advice == "lower" and boot.fraction > held and not _asks_less(request, boot):
-            found.append(boot.fraction)
+            # CUDA says what it lacked, so more than the fraction that ran is known to be too much
+            found.append(boot.fraction if boot.next_fraction is None else min(boot.fraction, boot.next_fraction + 1 / STEPS))
     return min(found, default=None)
 
 
@@ -228,7 +229,7 @@ def judge(situation: Situation, fraction: float, required: Optional[int]) -> tup
     if tokens and served is not None and served < situation.at_once:
         reasons.append(f"The states serve {served:,} requests at once, {situation.at_once:,} are asked for.")
     if situation.seen_too_high is not None and fraction >= situation.seen_too_high:
-        reasons.append(f"A start with {situation.seen_too_high:g} ran out of memory: this fraction is no lower.")
+        reasons.append(f"A start ran out of memory, and {situation.seen_too_high:g} would have as well: this fraction is no lower.")
     if situation.seen_too_low is not None and fraction <= situation.seen_too_low:
         reasons.append(f"A start said that it needs more than {situation.seen_too_low:g}: this fraction is no higher.")
     if headroom < situation.floor_gib:

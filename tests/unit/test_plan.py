@@ -340,7 +340,14 @@ def test_a_start_that_ran_out_of_memory_bounds_the_plan() -> None:
     found = plan([FIRST, died], max_running_requests=64)
     assert found.verdict == "impossible"
     assert found.upper_bound == 0.9199
-    assert "A start with 0.92 ran out of memory" in text(found)
+    assert "A start ran out of memory, and 0.92 would have as well" in text(found)
+
+
+def test_what_a_start_lacked_bounds_the_plan_below_its_own_fraction() -> None:
+    died = {**SECOND, "ready": False, "failure": {**OOM, "next_fraction": 0.9144}}
+    found = plan([FIRST, died], max_running_requests=64)
+    assert (found.verdict, found.upper_bound) == ("impossible", 0.9144)
+    assert "A start ran out of memory, and 0.9145 would have as well" in text(found)
 
 
 def test_less_demand_lifts_that_bound() -> None:
