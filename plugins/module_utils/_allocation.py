@@ -25,6 +25,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._failures import (
     best,
     failure_of,
     manager_cause,
+    outweighed,
     process_index,
     unbalanced_words,
 )
@@ -459,7 +460,7 @@ class BootFolder:
         wanted = parallel.ranks()
         reports = self._reports(wanted)
         dead = service is not None and service.dead
-        failure = self._failure(reports, service, ended or dead) or verdict
+        failure = outweighed(self._failure(reports, service, ended or dead), verdict)
         missing, complete = self._completeness(wanted, reports, parallel)
         underway = failure is None and not dead and not self._was_ready and not self._stopping
         return Allocation(

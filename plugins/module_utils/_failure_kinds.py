@@ -32,7 +32,13 @@ _TEXTS = tuple(
             r"no kernel image is available|unsupported toolchain|undefined symbol|cuda_error_no_binary|invalid device function"
             r"|driver (?:version |on your system )?is (?:insufficient|too old)|could not load .{0,40}(?:kernel|common_ops)"
             r"|only supports sm\d|minimum capability: \d|requires \.target sm_|cannot open shared object file"
-            r"|no module named '?(?!sglang\b)\w|cannot import name",
+            r"|no module named '?(?!sglang\b)\w|cannot import name|minimum required version .{1,20} is not installed",
+        ),
+        (
+            "missing_compiler",
+            r"no working c\+\+ compiler|failed to find c compiler|could not find nvcc|cuda_home environment variable is not set"
+            r"|ninja is required to load|no such file or directory: '(?:[\w./-]*/)?(?:nvcc|ninja|g\+\+|gcc|c\+\+|cc)'"
+            r"|(?:nvcc|ninja|g\+\+|gcc): (?:command )?not found",
         ),
         # without a word of its own: the pipe to a child was closed
         ("child_died", r"rank \d+ scheduler (?:is dead|died)|^eoferror$"),
@@ -61,17 +67,25 @@ _TEXTS = tuple(
         ),
         (
             "unsupported_model",
-            r"are not supported for now|does not recognize this architecture|unrecognized (?:model in|configuration class)"
+            r"are not supported for now|does not recognize this architecture|unrecognized configuration class|cannot find model module"
             r"|has no sglang implementation|unknown quantization method|model type .{1,80} is not supported",
         ),
         (
             "tensor_parallel",
-            r"divisible by .{0,60}(?:tensor|tp_size|parallel|quantization block)|\b\d+ is not divisible by \d+",
+            r"divisible by .{0,60}(?:tensor|tp_size|parallel|quantization block)|\b\d+ is not divisible by \d+"
+            r"|assert .{1,80} % .{0,40}tp_size == 0",
+        ),
+        (
+            "checkpoint_mismatch",
+            r"weight shape mismatch|size mismatch for \w|start \(\d+\) \+ length \(\d+\) exceeds dimension size|attempted to load weight \("
+            r"|assert param\w*\.(?:data\.)?(?:size\(\)|shape) == loaded_weight",
         ),
         (
             "missing_file",
             r"filenotfounderror|no such file or directory|does not appear to have a file|not a valid model identifier|notadirectoryerror"
             r"|repo id must be|no module named '?sglang\b|can't load the (?:configuration|tokenizer)|cannot find any model weights"
+            # what is said of a config.json without a model_type is also said of one that the service's user cannot read
+            r"|unrecognized model in|shard file\(s\) missing"
             r"|localentrynotfounderror|offlinemodeisenabled|couldn't connect to|repositorynotfounderror",
         ),
         (
@@ -84,7 +98,8 @@ _TEXTS = tuple(
         ("capture_failed", r"capture (?:cuda|npu) graph failed"),
         (
             "bad_arguments",
-            r"unrecognized arguments|error: argument|invalid choice|is greater than the derived context_length|invalid port number",
+            r"unrecognized arguments|error: argument|invalid choice|is greater than the derived context_length|invalid port number"
+            r"|cannot assign requested address|name or service not known",
         ),
     )
 )

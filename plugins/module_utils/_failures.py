@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._failure_figures import (
@@ -26,7 +26,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._failure_figures i
     unbalanced_gib,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._failure_kinds import kind_of, manager_kind
-from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import ExceptionLine, Rank, Record, Traceback
+from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import ExceptionLine, Progress, Rank, Record, Traceback
 
 MAX_TRACES = 64
 MAX_TRACE_TEXT = 4000
@@ -77,9 +77,12 @@ KINDS = {
     "host_memory": Kind(0, "other", "give the host or the unit more memory, shared memory (/dev/shm) or locked memory (LimitMEMLOCK=)"),
     "no_device": Kind(0, "other", "check the driver and the cards (nvidia-smi), CUDA_VISIBLE_DEVICES, DeviceAllow= of the unit, tp_size"),
     "missing_kernel": Kind(0, "other", "install a build of SGLang and its kernels that knows this card and driver"),
+    "missing_compiler": Kind(0, "other", "install a C++ compiler on the host, and nvcc and ninja where it builds kernels for its cards"),
     "unsupported_model": Kind(0, "other", "use an SGLang version that knows this model's architecture and quantisation"),
     "tensor_parallel": Kind(0, "other", "choose a tp_size that divides the model's heads and sizes"),
     "bad_arguments": Kind(0, "other", "correct the arguments of the server for this SGLang version"),
+    "checkpoint_mismatch": Kind(
+        0, "other", "use files that belong together (weights and config.json, draft and target), and a tp_size that fits"),
     "missing_file": Kind(0, "other", "check the paths of the model and the program, and that the user of the unit can see them"),
     "damaged_file": Kind(0, "other", "copy the model again: a file of it is incomplete or damaged (checkpoint_info tells which)"),
     "disk_full": Kind(0, "other", "free or add disk space, also where caches and temporary files lie (TMPDIR, HF_HOME, /dev/shm)"),
@@ -207,7 +210,7 @@ def _no_detail(_text: str) -> str:
 _DETAILS: dict[str, Callable[[str], str]] = {
     "unbalanced": unbalanced_words,
     "foreign_process": _foreign_detail,
-    **dict.fromkeys(("child_died", "exit", "killed", "native_crash", "unit_failed", "bad_arguments", "missing_file"), _exit_detail),
+    **dict.fromkeys(("child_died", "exit", "crash_loop", "killed", "native_crash", "unit_failed", "bad_arguments", "missing_file"), _exit_detail),
 }
 
 
@@ -219,6 +222,13 @@ def best(causes: list[Cause]) -> Optional[Cause]:
     # which child is dead and with which exit code stands in lines of their own up to 0.5.9
     told = dict.fromkeys(cause.text for cause in causes if cause.kind == first.kind)
     return first._replace(text=" ".join(told))
+
+
+def outweighed(found: Optional[Failure], verdict: Optional[Failure]) -> Optional[Failure]:
+    """What a log says wins over what its reader concluded, unless the log only knows that the unit failed."""
+    if found is None or verdict is None:
+        return found or verdict
+    return replace(verdict, message=f"{verdict.message}; {found.message}") if found.kind == "unit_failed" else found
 
 
 _PROCESS = re.compile(r"\bRank (\d{1,5}) (?:scheduler|successfully)|\bscheduler_(\d{1,5}) \(pid=|\[Rank (\d{1,5})\] Watchdog")
@@ -242,6 +252,7 @@ class _Trace:
     intro: str
     lines: list[str] = field(default_factory=list)
     place: str = ""
+    source: str = ""
     decodes: bool = False
 
     def enter(self, frame: re.Match[str]) -> None:
@@ -261,6 +272,8 @@ class _Trace:
 
     def cause(self) -> Cause:
         text = " ".join(self.lines) or self.intro
+        if text.rstrip(":") == "AssertionError" and self.source:
+            text = f"{text} ({self.source})"  # without words of its own: the line says what did not hold
         silent = not self.lines and self.intro.startswith("Initialization failed")
         fallback = "exit" if silent else "bad_arguments" if _SETTINGS.search(self.place) else "unknown_exception"
         stage = "decode" if self.stage == "prefill" and self.decodes else self.stage
@@ -309,11 +322,14 @@ class Traces:
         elif isinstance(record.event, Traceback):
             trace.again()
         elif isinstance(record.event, ExceptionLine) or not _FRAME.match(record.body):
-            trace.add(record.body)
+            if not isinstance(record.event, Progress):
+                trace.add(record.body)
         else:
             frame = _CALL.match(record.body)
             if frame:
                 trace.enter(frame)
+            elif record.body.strip(" ^~"):
+                trace.source = record.body.strip()[:300]
 
     def goes_on(self, pid: Optional[int]) -> None:
         """The process made progress, so what it printed before did not kill it."""

@@ -27,7 +27,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._failure_figures i
     shortage_of,
     unbalanced_gib,
 )
-from ansible_collections.inferops.sglang.plugins.module_utils._failures import KINDS, Cause, failure_of, process_index
+from ansible_collections.inferops.sglang.plugins.module_utils._failures import KINDS, Cause, Failure, failure_of, process_index
 from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import Rank
 from ansible_collections.inferops.sglang.plugins.test.sglang import pool_sufficient
 from ansible_collections.inferops.sglang.tests.unit.boots import READY, stamped
@@ -512,6 +512,23 @@ def test_the_kernels_oom_killer_weighs_more_than_the_death_it_caused():
         Entry("sglang.service: Failed with result 'oom-kill'.", 1, manager=True),
     ]  # fmt: skip
     assert fold(lines).failure.kind == "oom_kill"
+
+
+LOOP = Failure("crash_loop", None, "the unit was started again", "other", None, KINDS["crash_loop"].remedy)
+
+
+def test_a_unit_that_is_started_again_is_told_with_the_exit_code_of_the_start_that_was_watched():
+    lines = [arguments(), *LOADING, *(Entry(f"sglang.service: {line}", 1, manager=True) for line in (
+        "Main process exited, code=exited, status=7/NOTRUNNING", "Failed with result 'exit-code'."))]  # fmt: skip
+    failure = fold(lines, verdict=LOOP).failure
+    assert failure.kind == "crash_loop"
+    assert [word for word in ("the unit was started again", "status=7/NOTRUNNING") if word not in failure.message] == []
+
+
+@pytest.mark.parametrize("last", [announced(OOM), [Entry("x.service: Main process exited, code=killed, status=9/KILL", 1, manager=True),
+                                                   Entry("x.service: Failed with result 'signal'.", 1, manager=True)]])  # fmt: skip
+def test_a_cause_is_told_rather_than_that_the_unit_is_started_again(last):
+    assert fold([arguments(), *CAPTURING, *last], verdict=LOOP).failure.kind in ("oom_capture", "killed")
 
 
 def test_a_silent_end_is_said_with_its_status():
