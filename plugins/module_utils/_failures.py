@@ -210,7 +210,8 @@ def _no_detail(_text: str) -> str:
 _DETAILS: dict[str, Callable[[str], str]] = {
     "unbalanced": unbalanced_words,
     "foreign_process": _foreign_detail,
-    **dict.fromkeys(("child_died", "exit", "crash_loop", "killed", "native_crash", "unit_failed", "bad_arguments", "missing_file"), _exit_detail),
+    **dict.fromkeys(("child_died", "exit", "crash_loop", "killed", "native_crash", "unit_failed"), _exit_detail),
+    **dict.fromkeys(("bad_arguments", "missing_file"), _exit_detail),
 }
 
 
