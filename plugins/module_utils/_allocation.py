@@ -43,6 +43,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import
     report_of,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import (
+    Changed,
     Crash,
     Event,
     ExceptionLine,
@@ -65,6 +66,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._startup_log impor
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._timeline import PHASES, BootClock, durations, is_later
 
+MAX_CHANGES = 16  # sentences on changed flags that are kept
 MAX_RANKS = 4096  # more ranks than any deployment has: a log that shows more is not believed
 
 
@@ -232,6 +234,7 @@ class BootFolder:
     def __init__(self) -> None:
         self.boots = 0
         self._restarts = 0
+        self._early_changes: dict[str, None] = {}
         self._begin({})
 
     def _begin(self, server_args: dict[str, Any]) -> None:
@@ -251,6 +254,7 @@ class BootFolder:
         self._now: Optional[float] = None
         self._reached: dict[str, float] = {}
         self._percent: dict[str, int] = {}
+        self._changes: dict[str, None] = {}
         self._first_us: Optional[int] = None
         self._first_stamp = ""
         self._milestone: Optional[str] = None
@@ -280,17 +284,28 @@ class BootFolder:
             self._traces.read(record, pid)
         if event is None:
             return
+        if isinstance(event, Changed):
+            self._keep_change(event.text)
+            return
         self._cut(event)
+        self._early_changes.clear()
         self._time(record, entry)
         if not isinstance(event, (Traceback, ExceptionLine, Crash, ServerArgs, Progress)):
             self._milestone = record.body[:300]
         self._apply(event, record.rank, pid)
+
+    def _keep_change(self, text: str) -> None:
+        """What is changed while the arguments are read is printed before them, so it may belong to the boot that they open."""
+        for changes in (self._early_changes, *(() if self._was_ready else (self._changes,))):
+            if len(changes) < MAX_CHANGES:
+                changes.setdefault(text[:300])
 
     def _cut(self, event: Event) -> None:
         """Starts over where a new boot begins."""
         if isinstance(event, ServerArgs):
             self.boots += 1
             self._begin(event.values)
+            self._changes.update(self._early_changes)
         elif self._was_ready and isinstance(event, (InitBegin, WeightsBegin)):
             # a server that was up does not load again: the line that opens the next boot was lost
             self.boots += 1
@@ -492,7 +507,7 @@ class BootFolder:
             elapsed_s=self._elapsed(),
             last_milestone=self._milestone,
             dropped_messages=self._suppressed,
-            notes=(*self._log_notes(wanted), *self._pool_notes(reports)),
+            notes=(*self._log_notes(wanted), *self._pool_notes(reports), *(f"SGLang says: {text}" for text in self._changes)),
         )
 
     @property

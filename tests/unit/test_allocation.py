@@ -372,6 +372,20 @@ def test_two_models_and_one_pool_line_prove_no_target():
     assert fold([arguments(tp_size=1, speculative_algorithm="FROZEN_KV_MTP"), *rest]).complete
 
 
+CLAMPED = "max_total_tokens=131072 is larger than the profiled value 50756. Use the profiled value instead."
+FORCED = "Setting KV cache dtype to bfloat16 for DeepSeek DSA on SM12 device."
+
+
+def test_what_sglang_says_to_have_changed_is_noted_with_its_boot():
+    """What is changed while the arguments are read comes before them; of a boot that is over nothing is left."""
+    forced, clamped = stamped("", FORCED), [stamped(f"TP{tp}", CLAMPED) for tp in (0, 1)]
+    said = [note for note in fold([forced, *HEALTHY[:1], *clamped, *HEALTHY[1:]]).notes if note.startswith("SGLang says: ")]
+    assert said == [f"SGLang says: {FORCED}", f"SGLang says: {CLAMPED}"]
+    again = fold([*HEALTHY, *clamped, *HEALTHY[:1], *HEALTHY[1:3], forced, *HEALTHY[:1]])
+    assert [note for note in again.notes if note.startswith("SGLang says: ")] == [f"SGLang says: {FORCED}"]
+    assert not [note for note in fold([*HEALTHY, forced]).notes if note.startswith("SGLang says: ")]
+
+
 # --- which ranks must report: name, server_args, labels that report, missing (dp, pp, tp)
 DP_ATTENTION = {"tp_size": 4, "dp_size": 2, "enable_dp_attention": True}
 RANKS = [
