@@ -368,7 +368,9 @@ _SENTENCES: tuple[tuple[str, Callable[[str], Optional[Event]]], ...] = (
     # a soft watchdog only writes down what the process is doing
     (r"(?:(?!Soft)[A-Z]\w{1,60} )?[Ww]atchdog timeout\b(?! \(self\.watchdog_timeout=[\w.]{1,18}, self\.soft=True)", _fatal("hang")),
     (r"(?:\[[^\]]{1,200}\] ){0,2}Watchdog caught collective operation timeout", _fatal("nccl")),
+    # the server does not end here: it asks itself for minutes whether it is up
     (r"ERROR: +\[Errno 98\]|\[Errno 98\] error while attempting to bind", _fatal("port_in_use")),
+    (r"(?:ERROR: +)?\[Errno -?\d{1,3}\] (?:error while attempting to bind|Name or service not known)", _fatal("bad_arguments")),
     (r"Port \d+ is (?:already )?in use(?!, trying)", _fatal("port_in_use")),
     (r"[\w./ -]{0,300}(?:\.py|sglang[\w. -]{0,60}): error: (?:unrecognized|argument|the following|ambiguous)", _fatal("bad_arguments")),
     (r"The memory capacity is unbalanced", lambda body: Unbalanced(body[:2000])),
