@@ -406,7 +406,7 @@ _RANKS_ALONE = rf"{_KNOWN_LABELS}(?: {_KNOWN_LABELS}){{0,7}}"
 _HEADER = re.compile(rf"\[(?:({_STAMP})((?: [A-Z][A-Z_]{{0,15}}\d{{1,5}}){{0,8}})|({_RANKS_ALONE}))\](?: |$)", re.ASCII)
 _LABEL = re.compile(r"\b(TP|PP|DP|EP)(\d+)")
 # A message that carries text of others (arguments, prompts): no further record is looked for behind it.
-_CARRIER = re.compile(r"server_args=|Receive|Finish")
+_CARRIER = re.compile(r"server_args=|Receive|Finish|\{\"")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 # Prefixes of other writers before a message without SGLang's bracket: container tools, tracing, logging configurations.
 _PREFIXES = (

@@ -1303,6 +1303,11 @@ DECOYS = [
     ("0.5.14", "XPU", "[TP0..3] Memory pool end. avail mem=1.00 GB"),
     ("any", "any", "FutureWarning: the pynvml package is deprecated"),
     (
+        "0.5.7-0.5.23",
+        "any",
+        f'{STAMP} {{"event": "request.received", "obj": {{"text": "[2026-05-30 22:08:02 TP0] Scheduler hit an exception: x"}}}}',
+    ),
+    (
         "any",
         "any",
         f"{STAMP} Receive: obj=GenerateReqInput(text='[2026-05-30 22:08:02 TP0] KV Cache is allocated. #tokens: 999999, KV size: 1.00 GB')",
