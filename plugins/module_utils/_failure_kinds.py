@@ -17,8 +17,12 @@ from ansible_collections.inferops.sglang.plugins.module_utils._failure_figures i
 _TEXTS = tuple(
     (kind, re.compile(pattern, re.IGNORECASE))
     for kind, pattern in (
-        ("hybrid_state", r"not enough gpu memory for hybrid"),
-        ("not_enough_memory", r"not enough memory\. please try|leave no gpu memory for the kv cache"),
+        ("hybrid_state", r"not enough gpu memory for hybrid|state cache is too small to serve"),
+        (
+            "not_enough_memory",
+            r"not enough memory\. please try|leave no gpu memory for the kv cache|leaves no room for the full kv pool"
+            r"|byte budget -?\d+ cannot fit one|memory pool size is too small",
+        ),
         ("unbalanced", r"memory capacity is unbalanced"),
         ("foreign_process", r"busy or unavailable"),
         (
@@ -49,7 +53,8 @@ _TEXTS = tuple(
         ),
         (
             "host_memory",
-            r"can't allocate memory: you tried|cannot allocate memory|std::bad_alloc|\bmemoryerror\b|insufficient shared memory",
+            r"can't allocate memory: you tried|cannot allocate memory|std::bad_alloc|\bmemoryerror\b|insufficient shared memory"
+            r"|not enough host memory",
         ),
         ("oom", r"out of memory|outofmemoryerror|cudaerrormemoryallocation|cublas_status_alloc_failed"),
         (
@@ -95,7 +100,7 @@ _TEXTS = tuple(
             r"|failed to connect to (?:the )?(?:master|tcpstore)",
         ),
         ("nccl", r"\bnccl|distbackenderror|processgroup|\bgloo|connection (?:closed by|reset by) peer|collective operation timeout"),
-        ("capture_failed", r"capture (?:cuda|npu) graph failed"),
+        ("capture_failed", r"capture \w+ graph failed"),
         (
             "bad_arguments",
             r"unrecognized arguments|error: argument|invalid choice|is greater than the derived context_length|invalid port number"

@@ -143,6 +143,18 @@ REFUSALS = [
                     "(total_rest_memory=-1.40 GB, mamba_cache_per_req=100.00 MB)."), 0.7552, 0.75, 0.7325),
     Death("hybrid_state", "raise", "a form without figures", LOADED,
           announced("RuntimeError: Not enough GPU memory for hybrid state cache"), 0.7608, 0.75, 0.76),
+    Death("hybrid_state", "raise", "0.5.13 to 0.5.23, slots for no request", LOADED,
+          announced("RuntimeError: Hybrid (mamba/linear-attention) state cache is too small to serve any requests. max_mamba_cache_size=2, "
+                    "mamba_ratio=3, resulting max_num_reqs=0."), 0.7608, 0.75, 0.76),
+    Death("not_enough_memory", "raise", "0.5.14 to 0.5.23, a window that leaves nothing", LOADED,
+          announced("RuntimeError: SWA pool cap (65536 tokens, 4.00 GiB) leaves no room for the full KV pool within the available 3.00 GiB."
+                    " Reduce --max-running-requests, lower SGLANG_SWA_EVICTION_INTERVAL, or increase --mem-fraction-static."),
+          0.7508, 0.75, 0.74),
+    Death("not_enough_memory", "raise", "0.5.19 to 0.5.23, memory that pools share", LOADED,
+          announced("RuntimeError: [unified-memory-pool] init_unified_swa_pools: byte budget 1048576 cannot fit ONE worst-case request "
+                    "(bs=1 floor 2097152 = swa_window_kv 2097152)."), 0.7508, 0.75, 0.74),
+    Death("not_enough_memory", "raise", "0.4.6 to 0.5.23, no room for a request", LOADED,
+          announced("AssertionError: Memory pool size is too small"), 0.7508, 0.75, 0.74),
 ]
 
 OOMS = [
@@ -230,6 +242,9 @@ OTHERS = [
     Death("host_memory", "other", "torch", LOADING,
           announced("RuntimeError: [enforce fail at alloc_cpu.cpp:118] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to "
                     "allocate 117440512 bytes. Error code 12 (Cannot allocate memory)")),
+    Death("host_memory", "other", "0.4.9 to 0.5.23, the second level of the cache", LOADED,
+          announced("ValueError: Not enough host memory available. Requesting 300.00 GB but only have 100.00 GB free. Please reduce the "
+                    "size of the hierarchical cache.")),
     Death("host_memory", "other", "Python", LOADING, announced("MemoryError")),
     Death("no_device", "other", "no driver", [], uncaught(
         "RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from the "
@@ -326,6 +341,8 @@ OTHERS = [
         "WorkNCCL(SeqNum=2)"]),
     Death("device_error", "other", "CUDA", POOL, announced("RuntimeError: CUDA error: an illegal memory access was encountered")),
     Death("device_error", "other", "a broken card", LOADING, announced("RuntimeError: CUDA error: uncorrectable ECC error encountered")),
+    Death("capture_failed", "other", "0.5.2 to 0.5.23 on a CPU", CAPTURING,
+          announced("Exception: Capture CPU graph failed: operation not permitted")),
     Death("capture_failed", "other", "0.5.9", CAPTURING, announced("Exception: Capture cuda graph failed: operation not permitted")),
     Death("hang", "other", "0.4.6 to 0.5.8", UP, [stamped("TP0", "Watchdog timeout (self.watchdog_timeout=300)")]),
     Death("hang", "other", "0.5.9 to 0.5.23", UP,
