@@ -240,6 +240,7 @@ def _pool_line(state: RankState, event: KvPool) -> None:
 def _split(state: RankState, event: SplitSizes) -> None:
     if event.post_capture:
         state.post_sizes = event
+        state.slots = event.slots if event.slots is not None else state.slots
     else:
         state.reach("pool")
         state.open.sizes = event

@@ -122,12 +122,13 @@ class SplitSizes(Event):
     """Tokens of the full-attention and of the sliding-window half of one pool; ``full`` None: all layers slide, ``swa`` None: none does.
 
     ``post_capture``: these are the real sizes, whatever a pool line printed before them says: it is fixed after graph capture, or the
-    line shows how many tokens would fit into memory that several pools share.
+    line shows how many tokens would fit into memory that several pools share. ``slots``: of states, where they share that memory.
     """
 
     full: Optional[int]
     swa: Optional[int]
     post_capture: bool = False
+    slots: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -255,7 +256,7 @@ _FIGURES = {
         "max_running": r"\bmax_running_requests=(\d+)",
         "full": r"\bfull(?:_layer_tokens|_max_total_num_tokens|_max|_capacity)?=(\d+)",
         "swa": r"\bswa(?:_layer_tokens|_max_total_num_tokens|_max|_capacity)?=(\d+)",
-        "slots": r"max_mamba_cache_size: (\d+)",
+        "slots": r"max_mamba_cache_size(?:: |=)(\d+)",
         "dtype": r"dtype: ?([\w.]+)",
         "model": r"\btype=(\w+)",
     }.items()
@@ -325,7 +326,8 @@ def _split_sizes(body: str) -> SplitSizes:
 
 def _real_sizes(body: str) -> SplitSizes:
     full = _integer("full", body)
-    return SplitSizes(full if full is not None else _integer("max_total", body), _integer("swa", body) or None, post_capture=True)
+    total = full if full is not None else _integer("max_total", body)
+    return SplitSizes(total, _integer("swa", body) or None, True, _integer("slots", body))
 
 
 def _capture(body: str) -> Capture:

@@ -520,7 +520,7 @@ POOLS = [
         "memory shared with states",
         f"{STAMP} [unified-memory-pool]   total_bytes=1073741824, max_total_num_tokens=4000, max_mamba_cache_size=32, max_num_reqs=8, "
         "speculative_num_draft_tokens=None",
-        [SplitSizes(4000, None, True)],
+        [SplitSizes(4000, None, True, 32)],
     ),
     Form(
         "0.5.19-0.5.23",
@@ -528,7 +528,7 @@ POOLS = [
         "memory shared by both halves and states",
         f"{STAMP} [unified-memory-pool]   total_bytes=1073741824 (=1.00 GB), full_max=4000, swa_max=1000, max_mamba_cache_size=32, "
         "max_num_reqs=8, joint_available=900",
-        [SplitSizes(4000, 1000, True)],
+        [SplitSizes(4000, 1000, True, 32)],
     ),
     Form(
         "0.5.2",
