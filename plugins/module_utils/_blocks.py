@@ -24,6 +24,7 @@ class Blocks:
         self.taken = 0  # bytes of the stream before the position
         self.rest = b""  # what is kept of a last line that has no end
         self.left = 0  # and its whole length
+        self.crossed = False  # whether the last line stood in more than one block
 
     def match(self, pattern: re.Pattern[bytes]) -> Optional[re.Match[bytes]]:
         """Steps over what the pattern matches in the present block; None where it does not match."""
@@ -36,6 +37,7 @@ class Blocks:
         """The next line without its end; None where the stream ends before the line does: see ``rest``."""
         kept: list[bytes] = []
         room, begin = limit, self.taken
+        self.crossed = False
         while True:
             end = self._data.find(b"\n", self._at)
             stop = end if end >= 0 else len(self._data)
@@ -46,6 +48,7 @@ class Blocks:
                 self._step(end + 1)
                 return b"".join(kept)
             self._step(stop)
+            self.crossed = True
             if not self._more():
                 self.rest, self.left = b"".join(kept), self.taken - begin
                 return None

@@ -53,14 +53,21 @@ class Decoder:
             line = source.line()
             if line is None:
                 return
-            if not (line.startswith(b"{") and b'"__CURSOR"' in line and not everything() and _is_journal_noise(line)):
+            if everything() or not self._tells_nothing(line, source.crossed):
                 yield from self.entry(line)
 
     def _skip(self, source: Blocks) -> bool:
-        found = source.match(_PLAIN_NOISE)
-        if found is None and not self._parts:
-            found = source.match(_DOCKER_NOISE)
-        return found is not None
+        return any(source.match(pattern) is not None for pattern in self._patterns())
+
+    def _patterns(self) -> tuple[re.Pattern[bytes], ...]:
+        # behind a part of a line no other line of docker's may be left out
+        return (_PLAIN_NOISE,) if self._parts else (_PLAIN_NOISE, _DOCKER_NOISE)
+
+    def _tells_nothing(self, line: bytes, crossed: bool) -> bool:
+        """``crossed``: the line stood in two blocks, so it could not be stepped over as a whole."""
+        if line.startswith(b"{") and b'"__CURSOR"' in line:
+            return is_noise(line) and b'"INVOCATION_ID"' not in line and b"systemd-journald" not in line
+        return crossed and any(pattern.fullmatch(line + b"\n") for pattern in self._patterns())
 
     def entry(self, line: bytes) -> Iterator[Entry]:
         """The entry of this line; none where it has no text, or is a part of one that has not come to its end."""
@@ -95,10 +102,6 @@ class Decoder:
             parts.append(log)
         self._parts[stream] = parts
         return None
-
-
-def _is_journal_noise(line: bytes) -> bool:
-    return is_noise(line) and b'"INVOCATION_ID"' not in line and b"systemd-journald" not in line
 
 
 def _object(text: Any) -> dict[str, Any]:
@@ -227,12 +230,10 @@ class _File:
     def __init__(self, path: str) -> None:
         self.path = path
         self.warning = ""
-        with open(path, "rb", buffering=0) as file:
-            now = os.fstat(file.fileno())
-            self._grows = stat.S_ISREG(now.st_mode)
-            if self._grows and file.read(2) == b"\x1f\x8b":
-                self._grows = False
-        self._packed = stat.S_ISREG(now.st_mode) and not self._grows
+        now = os.stat(path)
+        regular = stat.S_ISREG(now.st_mode)
+        self._packed = regular and _begins_packed(path)
+        self._grows = regular and not self._packed
         self._identity = _identity(now)
         self._size = -1  # at the last look
         self._offset = 0  # of the first line that was not read
@@ -302,6 +303,11 @@ class _File:
         with open(self.path, "rb", buffering=0) as file:
             file.seek(max(os.fstat(file.fileno()).st_size - _TAIL, 0))
             return file.read(_TAIL)
+
+
+def _begins_packed(path: str) -> bool:
+    with open(path, "rb", buffering=0) as file:
+        return file.read(2) == b"\x1f\x8b"
 
 
 def _blocks_of(path: str, offset: int = 0) -> Iterator[bytes]:
