@@ -256,6 +256,47 @@ POOLS = [
         None,
     ),
     (
+        "an upper bound, the real size among other words on it (0.5.20)",
+        [
+            "KV Cache VA upper bound. dtype: torch.bfloat16, #tokens: 9000, K size: 1.00 GB, V size: 1.00 GB",
+            "Memory pool end. avail mem=5.00 GB",
+            "Post-capture KV sizing: decode CUDA graph max_bs=64 < max_running_requests=256; reserving activation headroom",
+            "Post-capture KV sizing: full_layer_tokens=8000, swa_layer_tokens=0",
+            "Post-capture KV sizing: KV cache allocated. dtype: torch.bfloat16, #tokens: 8000, KV size: 0.90 GB, avail mem=4.00 GB",
+            "Post-capture KV sizing: KV-canary per-forward workspace 0.10 GB",
+            "Post-capture KV sizing: max_running_requests 256 -> 64",
+        ],
+        8000,
+        None,
+        None,
+    ),
+    (
+        "memory shared with states: the pool's line says how many tokens would fit without any (0.5.15)",
+        [
+            "KV Cache is allocated. dtype: torch.bfloat16, #tokens: 9000, K size: 1.00 GB, V size: 1.00 GB",
+            "[unified-memory-pool]   total_bytes=2147483648, max_total_num_tokens=4000, max_mamba_cache_size=32, max_num_reqs=8, "
+            "speculative_num_draft_tokens=None",
+            "Memory pool end. avail mem=5.00 GB",
+        ],
+        4000,
+        None,
+        None,
+    ),
+    (
+        "memory shared by both halves (0.5.15)",
+        [
+            "Use sliding window memory pool. full_layer_tokens=4000, swa_layer_tokens=1000",
+            "KV Cache is allocated. dtype: torch.bfloat16, #tokens: 9000, K size: 1.00 GB, V size: 1.00 GB",
+            "KV Cache is allocated. dtype: torch.bfloat16, #tokens: 8000, K size: 1.00 GB, V size: 1.00 GB",
+            "[unified-memory-pool]   total_bytes=2147483648 (=2.00 GB), full_max_total_num_tokens=4000, swa_max_total_num_tokens=1000, "
+            "joint_available=900 slots",
+            "Memory pool end. avail mem=5.00 GB",
+        ],
+        4000,
+        None,
+        1000,
+    ),
+    (
         "several heads of a draft",
         ["KV Cache is allocated. #tokens: 1000, KV size: 8.00 GB", "Memory pool end. avail mem=9.00 GB"]
         + ["KV Cache is allocated. #tokens: 1000, K size: 0.10 GB, V size: 0.10 GB", "Memory pool end. avail mem=8.00 GB"] * 3,
