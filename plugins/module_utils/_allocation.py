@@ -24,6 +24,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._failures import (
     Traces,
     best,
     failure_of,
+    lost_its_peer,
     manager_cause,
     outweighed,
     process_index,
@@ -475,7 +476,7 @@ class BootFolder:
         wanted = parallel.ranks()
         reports = self._reports(wanted)
         dead = service is not None and service.dead
-        failure = outweighed(self._failure(reports, service, ended or dead), verdict)
+        failure = outweighed(self._failure(reports, wanted, service, ended or dead), verdict)
         missing, complete = self._completeness(wanted, reports, parallel)
         underway = failure is None and not dead and not self._was_ready and not self._stopping
         return Allocation(
@@ -582,7 +583,9 @@ class BootFolder:
 
     # --- failure
 
-    def _failure(self, reports: Sequence[RankReport], service: Optional[ServiceState], dead: bool) -> Optional[Failure]:
+    def _failure(
+        self, reports: Sequence[RankReport], wanted: Sequence[RankId], service: Optional[ServiceState], dead: bool
+    ) -> Optional[Failure]:
         causes = [*self._traces.causes(), *self._fatals, *self._manager_causes(service)]
         suspect = self._traces.last_suspect()
         if suspect is not None and (causes or (dead and not self._stopping and not self._ready)):
@@ -591,6 +594,7 @@ class BootFolder:
         cause = best(causes)
         if cause is None:
             return None
+        cause = _silent_peer(cause, causes, wanted) or cause
         figures = BootFigures(
             before_gib=least(report.avail_before_weights_gib for report in reports),
             at_sizing_gib=least(report.avail_after_weights_gib for report in reports),
@@ -600,7 +604,7 @@ class BootFolder:
 
     def _guilty(self, cause: Cause, reports: Sequence[RankReport]) -> Optional[dict[str, int]]:
         if cause.rank.labelled:
-            return RankId(cause.rank.dp or 0, cause.rank.pp or 0, cause.rank.tp or 0).as_dict()
+            return _id_of(cause.rank).as_dict()
         index, tp, dp = process_index(cause.text), _size(self._args.get("tp_size")), _size(self._args.get("dp_size"))
         if index is not None and tp is not None and (dp or 1) == 1:
             return RankId(0, index // tp, index % tp).as_dict()
@@ -692,6 +696,22 @@ _HANDLERS: dict[type[Event], Any] = {
     Traceback: BootFolder._read_traceback,
     ExceptionLine: BootFolder._read_exception,
 }
+
+
+def _id_of(rank: Rank) -> RankId:
+    return RankId(rank.dp or 0, rank.pp or 0, rank.tp or 0)
+
+
+def _silent_peer(cause: Cause, causes: Sequence[Cause], wanted: Sequence[RankId]) -> Optional[Cause]:
+    """The death of the one rank that says nothing where all others say that a peer is gone: a killed process has no last words."""
+    told = {_id_of(one.rank) for one in causes if one.rank.labelled}
+    silent = [rank for rank in wanted if rank not in told]
+    if len(wanted) < 2 or len(silent) != 1 or not lost_its_peer(cause):
+        return None
+    dead = silent[0]
+    words = [f"{names_of([dead])} ended without a word, and {names_of([_id_of(cause.rank)])} says: {cause.text}"]
+    words += [one.text for one in causes if one.kind == "child_died"]
+    return Cause("child_died", " ".join(words), Rank(tp=dead.tp, pp=dead.pp, dp=dead.dp))
 
 
 def _spread(values: Sequence[Optional[float]]) -> Optional[float]:

@@ -225,6 +225,14 @@ def best(causes: list[Cause]) -> Optional[Cause]:
     return first._replace(text=" ".join(told))
 
 
+_PEER_GONE = re.compile(r"connection (?:reset|closed) by (?:remote )?peer", re.IGNORECASE)
+
+
+def lost_its_peer(cause: Cause) -> bool:
+    """Whether a rank died because the process at the other end of a connection had gone."""
+    return cause.rank.labelled and _PEER_GONE.search(cause.text) is not None
+
+
 def outweighed(found: Optional[Failure], verdict: Optional[Failure]) -> Optional[Failure]:
     """What a log says wins over what its reader concluded, unless the log only knows that the unit failed."""
     if found is None or verdict is None:
