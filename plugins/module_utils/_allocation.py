@@ -26,6 +26,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._failures import (
     failure_of,
     lost_its_peer,
     manager_cause,
+    of_no_rank,
     outweighed,
     process_index,
     unbalanced_words,
@@ -600,15 +601,19 @@ class BootFolder:
             at_sizing_gib=least(report.avail_after_weights_gib for report in reports),
             fraction=_share(self._args.get("mem_fraction_static")),
         )
-        return failure_of(cause, self._guilty(cause, reports), figures)
+        return failure_of(cause, self._guilty(cause, reports, wanted), figures)
 
-    def _guilty(self, cause: Cause, reports: Sequence[RankReport]) -> Optional[dict[str, int]]:
+    def _guilty(self, cause: Cause, reports: Sequence[RankReport], wanted: Sequence[RankId]) -> Optional[dict[str, int]]:
         if cause.rank.labelled:
             return _id_of(cause.rank).as_dict()
         index, tp, dp = process_index(cause.text), _size(self._args.get("tp_size")), _size(self._args.get("dp_size"))
         if index is not None and tp is not None and (dp or 1) == 1:
             return RankId(0, index // tp, index % tp).as_dict()
-        return reports[0].id.as_dict() if len(reports) == 1 and cause.weight < 2 else None
+        if cause.weight > 1 or of_no_rank(cause):
+            return None
+        # the one rank of a server says nothing of its number
+        only = [report.id for report in reports] or (list(wanted) if self._args else [])
+        return only[0].as_dict() if len(only) == 1 else None
 
     def _manager_causes(self, service: Optional[ServiceState]) -> list[Cause]:
         exits = "".join(f" (main process exited, {line.detail})" for line in self._unit if line.what == "exited")[:200]

@@ -233,6 +233,14 @@ def lost_its_peer(cause: Cause) -> bool:
     return cause.rank.labelled and _PEER_GONE.search(cause.text) is not None
 
 
+_FRONT = re.compile(r"error while attempting to bind|Name or service not known")
+
+
+def of_no_rank(cause: Cause) -> bool:
+    """Whether the process that serves requests failed, and none of the ranks behind it."""
+    return not cause.rank.labelled and _FRONT.search(cause.text) is not None
+
+
 def outweighed(found: Optional[Failure], verdict: Optional[Failure]) -> Optional[Failure]:
     """What a log says wins over what its reader concluded, unless the log only knows that the unit failed."""
     if found is None or verdict is None:
