@@ -62,6 +62,8 @@ CASES = {
     "a rank that takes the host's memory": case("host_oom:1", "child_died", "other", 1, None, None, "OOM killer"),
     "a segmentation fault": case("segfault:1", "child_died", "other", 1, None, None, "SIGSEGV"),
     "an abort": case("abort:1", "child_died", "other", 1, None, None, "SIGABRT"),
+    "the host's memory runs out": case("slow_load:30", "oom_kill", "other", None, None, None, "more memory",
+                                       extra="ExecStartPost=/bin/sh -c '/usr/bin/python3 /root/oomd.py %n 2 >/dev/null 2>&1 &'"),
     "the main process killed": case("kill9:main", "killed", "other", None, None, None, "SIGKILL", "OOM killer"),
     "the main process ends": case("exit:7", "unit_failed", "other", None, None, None, "exit code 7"),
     # pools. 74 of 80 GiB are weights: 0.925, and 0.00078125 more for the smallest pool

@@ -46,6 +46,15 @@ import json, sys, urllib.request
 body = json.dumps({"text": "a few words", "sampling_params": {"max_new_tokens": 2}}).encode()
 urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/generate", body, timeout=20)
 """
+# What systemd-oomd does to a unit whose memory is short: it leaves a mark for the service manager and kills.
+OOMD = """\
+import os, sys, time
+time.sleep(float(sys.argv[2]))
+group = f"/sys/fs/cgroup/system.slice/{sys.argv[1]}"
+os.setxattr(group, "user.oomd_ooms", b"1")
+os.setxattr(group, "user.oomd_kill", b"3")
+open(f"{group}/cgroup.kill", "w").write("1")
+"""
 
 
 @dataclass(frozen=True)
@@ -128,7 +137,8 @@ def run_starts(host: Host, starts: Mapping[str, Start], forks: int = 8) -> dict[
 
 def _install(host: Host, units: Mapping[str, str]) -> None:
     files = "\n".join(f"cat > /etc/systemd/system/{name}.service <<'UNIT'\n{text}UNIT" for name, text in units.items())
-    host.shell(f"{files}\ncat > /root/ask.py <<'CLIENT'\n{CLIENT}CLIENT\nsystemctl daemon-reload")
+    scripts = "\n".join(f"cat > /root/{name}.py <<'SCRIPT'\n{text}SCRIPT" for name, text in (("ask", CLIENT), ("oomd", OOMD)))
+    host.shell(f"{files}\n{scripts}\nsystemctl daemon-reload")
 
 
 def _aliases(host: Host, starts: Mapping[str, Start], names: Mapping[str, str]) -> dict[str, Any]:
