@@ -524,7 +524,7 @@ def _rank(labels: str) -> Rank:
 _UNIT_LINES = (
     ("restart", re.compile(r"Scheduled restart job, restart counter is at (\d+)")),
     ("limit", re.compile(r"(Start request repeated too quickly)")),
-    ("oom", re.compile(r"(killed by the OOM killer)")),
+    ("oom", re.compile(r"(killed by the OOM killer|systemd-oomd killed \w{1,20} process\(es\) in this unit)")),
     ("exec", re.compile(r"(Failed (?:at step|to execute|to locate|to load environment).*)")),
     ("exited", re.compile(r"(?:Main|Control) process exited, (code=\w+, status=\S+)")),
     ("failed", re.compile(r"Failed with result '([\w-]+)'")),

@@ -548,6 +548,11 @@ def test_a_cause_is_told_rather_than_that_the_unit_is_started_again(last):
     assert fold([arguments(), *CAPTURING, *last], verdict=LOOP).failure.kind in ("oom_capture", "killed")
 
 
+def test_the_user_space_oom_killer_is_one_too():
+    killed = Entry("sglang.service: systemd-oomd killed 3 process(es) in this unit.", 1, manager=True)
+    assert fold([arguments(), *LOADING, killed]).failure.kind == "oom_kill"
+
+
 def test_a_silent_end_is_said_with_its_status():
     failure = fold([arguments(), *POOL], service=dataclasses.replace(DEAD, active_state="inactive", sub_state="dead")).failure
     assert failure.kind == "exit"
