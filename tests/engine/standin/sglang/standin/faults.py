@@ -159,13 +159,20 @@ BAD_FLAGS = {"bad_arguments": ["--no-such-flag"], "bad_flag": ["--base-gpu-id", 
 NOISE = (
     ("weights", True, "Unexpected error during package walk: cutlass.cute.experimental"),
     ("weights", True, "Ignore import error when loading sglang.srt.models.grok: No module named 'cutlass'"),
+    (
+        "weights", False,
+        "[W1129 16:20:41.437201991 socket.cpp:752] [c10d] The client socket has failed to connect to [::1]:30103 (errno: 111 - refused).",
+    ),
+    ("weights", True, "Port 30103 is already in use, trying port 30104"),
     ("pool", False, "WARNING: torch._dynamo: error while collecting metrics"),
     ("pool", False, "Traceback (most recent call last):"),
     ("pool", False, '  File "torch/_dynamo/utils.py", line 1424, in record_metrics'),
     ("pool", False, "RuntimeError: compile metrics are not available"),
     ("capture", False, "E0000 scheduler.cc:112] operation scheduled before its operands can be ignored"),
     ("capture", True, "Decode out of memory happened. #retracted_reqs: 0, #new_tokens_gained: 0"),
-)
+    ("capture", True, "Soft watchdog timeout (self.watchdog_timeout=60, self.soft=True)"),
+    ("capture", True, "max_total_num_tokens: arg=60000 vs profiled=-89624"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
