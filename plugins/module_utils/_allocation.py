@@ -715,7 +715,7 @@ def _silent_peer(cause: Cause, causes: Sequence[Cause], wanted: Sequence[RankId]
         return None
     dead = silent[0]
     words = [f"{names_of([dead])} ended without a word, and {names_of([_id_of(cause.rank)])} says: {cause.text}"]
-    words += [one.text for one in causes if one.kind == "child_died"]
+    words += [one.text for one in causes if one.kind == "child_died" and process_index(one.text) is not None]
     return Cause("child_died", " ".join(words), Rank(tp=dead.tp, pp=dead.pp, dp=dead.dp))
 
 

@@ -104,7 +104,7 @@ _TEXTS = tuple(
         (
             "bad_arguments",
             r"unrecognized arguments|error: argument|invalid choice|is greater than the derived context_length|invalid port number"
-            r"|cannot assign requested address|name or service not known",
+            r"|is only supported (?:for|on|with) |cannot assign requested address|name or service not known",
         ),
     )
 )
