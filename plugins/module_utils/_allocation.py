@@ -606,8 +606,10 @@ class BootFolder:
     def _guilty(self, cause: Cause, reports: Sequence[RankReport], wanted: Sequence[RankId]) -> Optional[dict[str, int]]:
         if cause.rank.labelled:
             return _id_of(cause.rank).as_dict()
-        index, tp, dp = process_index(cause.text), _size(self._args.get("tp_size")), _size(self._args.get("dp_size"))
-        if index is not None and tp is not None and (dp or 1) == 1:
+        # processes are numbered by replica and by node
+        single = all((_size(self._args.get(name)) or 1) == 1 for name in ("dp_size", "nnodes"))
+        index, tp = process_index(cause.text), _size(self._args.get("tp_size"))
+        if index is not None and tp is not None and single:
             return RankId(0, index // tp, index % tp).as_dict()
         if cause.weight > 1 or of_no_rank(cause):
             return None

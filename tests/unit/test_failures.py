@@ -455,8 +455,10 @@ def test_the_rank_that_another_process_names_is_the_guilty_one():
     lines = [arguments(tp_size=4, pp_size=2), *LOADING]
     died = "Rank 6 scheduler died during initialization (exit code: -9)."
     assert fold([*lines, *uncaught(f"RuntimeError: {died}")], ended=True).failure.rank == {"tp": 2, "pp": 1, "dp": 0}
-    # with data parallelism the numbers are those of the controllers
-    assert fold([arguments(tp_size=4, dp_size=2), *LOADING, *uncaught(f"RuntimeError: {died}")], ended=True).failure.rank is None
+    # with data parallelism the numbers are those of the controllers, over several nodes each node has its own
+    for several in ({"dp_size": 2}, {"nnodes": 2}):
+        lines = [arguments(tp_size=4, **several), *LOADING]
+        assert fold([*lines, *uncaught(f"RuntimeError: {died}")], ended=True).failure.rank is None
 
 
 @pytest.mark.parametrize(
