@@ -16,6 +16,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import IO, Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Entry
@@ -277,7 +278,9 @@ class JournalReader:
         return iter(lambda: next_fields(source), None)
 
     def check_begin(self, started_us: int) -> None:
-        """Notes it where this host's journal begins after a start of this boot, in microseconds of the clock that never jumps."""
+        """Notes it where this host's journal begins after a start did, in microseconds of the clock that never jumps (0: unknown)."""
+        if not started_us:
+            return
         argv = [*_COMMAND, *replace(self._source, alone=True).arguments(), "--output-fields=_PID", "--boot"]
         source = Blocks(self._stream(argv, lambda code, errors: check_end(argv, code, errors), False))
         first = next_fields(source)
@@ -307,7 +310,7 @@ class JournalReader:
         where = self._source.directory or ", ".join(self._source.files) or "this host's journal"
         check_end(["journalctl", where], code, errors)
         if _NO_FILES.search(errors):
-            do = "see that systemd-journald runs and keeps a journal (Storage=)" if self._source.live else "check the path"
+            do = "see that systemd-journald runs and keeps a journal (Storage=)" if self._source.live else self._where_else()
             raise JournalError(
                 f"asked for the journal of {where}, found no journal files there; {do}, or give log_files or log_text instead"
             )
@@ -317,6 +320,11 @@ class JournalReader:
                 f"asked for a start in {where}, found none in what can be read of it, and that {self._warnings['damaged']}; "
                 "copy the journal again from its host, or look at the host itself"
             )
+
+    def _where_else(self) -> str:
+        """Advice for a directory without a journal: of its subdirectories only those named by a machine's id are looked into."""
+        found = sorted(str(path.parent) for path in Path(self._source.directory or "").glob("*/*.journal"))
+        return f"check the path, or give one of its subdirectories with a journal ({found[0]}, ...)" if found else "check the path"
 
 
 def entry_of(fields: Fields) -> Entry:

@@ -35,6 +35,8 @@ options:
   journal_directory:
     description:
       - Directory with journal files, as C(/var/log/journal) of another host.
+      - Of its subdirectories only those whose name is a machine's id are looked into, as C(journalctl --directory) does. A unit with a
+        journal namespace of its own has its lines in one named C(MACHINE.NAMESPACE), so give that one for it.
       - Without O(unit) the newest start of any SGLang server in it is read.
     type: path
   journal_files:
@@ -45,6 +47,8 @@ options:
     description:
       - Saved logs, for example of a container, read one after the other as one log.
       - Plain lines, lines of docker's C(json-file) driver, and the output of C(journalctl -o json) are understood, also packed with gzip.
+      - A log that is still written may be waited for. What was read is not read again, unless the file was replaced.
+      - Of the starts before the newest one only their number counts, so a crash loop of gigabytes is read in seconds.
     type: list
     elements: path
   log_text:

@@ -457,6 +457,13 @@ def test_a_directory_without_a_journal_is_an_error_in_three_parts(tmp_path):
             look(reader(tmp_path))
 
 
+def test_a_directory_of_other_hosts_directories_says_where_a_journal_lies(tmp_path):
+    """Of subdirectories only those named by a machine's id are looked into; another namespace's is named MACHINE.NAMESPACE."""
+    written(tmp_path / "gpu07", "known.journal", 0, 5)
+    with pytest.raises(JournalError, match=rf"found no journal files there; .* subdirectories with a journal \({tmp_path}/gpu07, "):
+        texts(reader(tmp_path))
+
+
 def test_this_hosts_own_journal_without_files_is_an_error_in_three_parts():
     def no_files(argv, ended, _verbose):
         ended(0, "" if "--output=export" in argv else "No journal files were found.\n")
@@ -518,6 +525,7 @@ def test_the_namespace_of_a_unit_is_read_beside_the_default_one():
     known.use_namespace("gpu")
     texts(known)
     known.check_begin(0)
+    known.check_begin(1)
     assert asked == [[], [], ["--namespace=+gpu"], ["--namespace=gpu"]]
 
 
