@@ -62,5 +62,6 @@ def service(request: pytest.FixtureRequest) -> dict[str, Any]:
         "sglang_gpu_free_gib": [float(FREE_GIB)],
         "sglang_weights_gib": float(WEIGHTS_GIB),
         "sglang_draft_weights_gib": 1.31,
+        "sglang_gate_settle_time": 1,
         "sglang_environment": {"STANDIN_FREE_GIB": FREE_GIB, "STANDIN_WEIGHTS_GIB": WEIGHTS_GIB, "STANDIN_STEP_SECONDS": "0.02"},
     }
