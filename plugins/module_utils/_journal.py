@@ -116,7 +116,7 @@ def check_end(argv: Sequence[str], code: int, errors: str) -> None:
     if not denied and (code == 0 or (code == 1 and not said)):
         return
     do = "run as root or as a member of the group systemd-journal" if denied else "check that the journal is there and not damaged"
-    raise JournalError(f"asked the journal ({' '.join(argv[:2])} ...), found exit code {code} and {said[:500]!r}; {do}")
+    raise JournalError(f"asked the journal ({' '.join(argv[:2])} ...), found exit code {code} and {said[-500:]!r}; {do}")
 
 
 @dataclass(frozen=True)

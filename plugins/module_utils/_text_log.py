@@ -33,6 +33,8 @@ from ansible_collections.inferops.sglang.plugins.module_utils._startup_log impor
 _BLOCK = 1 << 18
 _SCAN = 1 << 22
 _TAIL = 1 << 16  # bytes of a file's end in which its last lines are looked for
+_STREAMS = 8  # more than docker has
+_OPENING = b"server_args="
 _MARK = 256  # bytes before the position that must still be there at the next look
 # Whole lines that tell nothing, several at a time: plain ones, and those of docker whose other values are plain text
 _PLAIN_NOISE = re.compile(rb"(?:(?!\{)" + NOISE.encode() + rb"\n)+")
@@ -40,10 +42,16 @@ _DOCKER_NOISE = re.compile(rb'(?:\{"log":"' + QUOTED_NOISE.encode() + rb'\\n"(?:
 
 
 class Decoder:
-    """Lines to entries. Keeps the parts of a line of docker's, which takes lines of more than 16 KiB apart."""
+    """Lines to entries.
+
+    Keeps the parts of a line of docker's, which takes lines of more than 16 KiB apart, and which start of a unit is the newest in lines
+    of the journal: from there on those of other units and starts are none of its.
+    """
 
     def __init__(self) -> None:
         self._parts: dict[str, list[str]] = {}
+        self._invocation: object = None
+        self._unit: object = None
 
     def entries(self, source: Blocks, everything: Callable[[], bool]) -> Iterator[Entry]:
         """Entries of the whole lines, without those that tell nothing unless ``everything`` says, just then, that they are needed."""
@@ -74,13 +82,24 @@ class Decoder:
         if not line.startswith(b"{"):
             yield Entry(line.decode("utf-8", "replace").rstrip("\r\n"))
         elif b'"__CURSOR"' in line:
-            entry = parse_line(line)
-            if entry is not None:
+            fields = _object(line)
+            entry = _entry_of(fields)
+            if entry is not None and self._belongs(fields, entry):
                 yield entry
         else:
             text = self._docker_text(line)
             if text is not None:
                 yield Entry(text)
+
+    def _belongs(self, fields: dict[str, Any], entry: Entry) -> bool:
+        """Whether this line of the journal is one of the newest start, as far as its fields were kept."""
+        invocation = fields.get("_SYSTEMD_INVOCATION_ID")
+        if invocation is not None and _OPENING.decode() in entry.text and _opens(entry.text):
+            self._invocation, self._unit = invocation, fields.get("_SYSTEMD_UNIT")
+        if entry.daemon and self._unit is not None:
+            return entry.text.rpartition(" ")[2].rpartition("/")[2] == self._unit
+        named = invocation if invocation is not None else fields.get("INVOCATION_ID")
+        return self._invocation is None or named is None or named == self._invocation
 
     def rest(self) -> Iterator[Entry]:
         """What is left of lines whose end never came."""
@@ -98,9 +117,8 @@ class Decoder:
         parts = self._parts.pop(stream, [])
         if log.endswith("\n"):
             return "".join([*parts, log]).rstrip("\r\n")
-        if sum(map(len, parts)) < MAX_LINE and (len(self._parts) < 8):
-            parts.append(log)
-        self._parts[stream] = parts
+        if len(self._parts) < _STREAMS:
+            self._parts[stream] = [*parts, log] if sum(map(len, parts)) < MAX_LINE else parts
         return None
 
 
@@ -114,7 +132,10 @@ def _object(text: Any) -> dict[str, Any]:
 
 def parse_line(line: bytes) -> Optional[Entry]:
     """One line of C(journalctl -o json) as an entry; None for an entry without text and for what is no JSON object."""
-    fields = _object(line)
+    return _entry_of(_object(line))
+
+
+def _entry_of(fields: dict[str, Any]) -> Optional[Entry]:
     text = _message(fields.get("MESSAGE"))
     if not text:
         return None
@@ -319,7 +340,6 @@ def _blocks_of(path: str, offset: int = 0) -> Iterator[bytes]:
 
 # --- where the newest start begins ------------------------------------------------------------------------------------
 
-_OPENING = b"server_args="
 _BEFORE = 1 << 16  # bytes of a line in which its beginning is looked for
 _BEHIND = 1 << 18
 
@@ -343,8 +363,12 @@ def _starts(path: str) -> Iterator[tuple[int, Entry]]:
                 return
             text = _opening_text(line, len(before) - begin)
             known = hit - len(before) + begin + len(line)
-            if any(isinstance(record.event, ServerArgs) for record in parse_record(text)):
+            if _opens(text):
                 yield hit - len(before) + begin, Entry(text)
+
+
+def _opens(text: str) -> bool:
+    return any(isinstance(record.event, ServerArgs) for record in parse_record(text))
 
 
 def _opening_text(line: bytes, hit: int) -> str:

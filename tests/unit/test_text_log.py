@@ -24,7 +24,7 @@ from ansible_collections.inferops.sglang.tests.unit.boots import FIRST, READY, S
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-OLD = "d" * 32
+OLD, NEW = "d" * 32, "e" * 32
 NOISE = stamped("TP0", "Decode batch, #running-req: 1")
 
 
@@ -75,6 +75,29 @@ def test_saved_logs_are_read_in_all_three_forms():
         Entry("of the journal", 9),
         Entry("{'model_path': 'no json'}"),
     ]
+
+
+def test_of_a_whole_hosts_saved_journal_only_the_newest_start_counts():
+    """From the line that opens it on; what other units and their manager say is none of its."""
+    mine = {"_SYSTEMD_INVOCATION_ID": NEW, "_SYSTEMD_UNIT": "sglang.service"}
+    other = {"_SYSTEMD_INVOCATION_ID": OLD, "_SYSTEMD_UNIT": "other.service"}
+    manager = {"_PID": "1", "UNIT": "x.service"}
+    daemon = {"SYSLOG_IDENTIFIER": "systemd-journald"}
+    lines = [
+        (other, "before"),
+        (mine, stamped("", "server_args=ServerArgs(tp_size=1)")),
+        (other, "Traceback (most recent call last):"),
+        (other, "somebody quotes server_args="),
+        ({**manager, "INVOCATION_ID": OLD}, "x.service: Failed with result 'exit-code'."),
+        ({**manager, "INVOCATION_ID": NEW}, "Started SGLang."),
+        (daemon, "Suppressed 5 messages from other.service"),
+        (daemon, "Suppressed 6 messages from sglang.service"),
+        ({}, "of a line whose fields were not kept"),
+        (mine, stamped("", READY)),
+    ]
+    data = "".join(json.dumps({"__CURSOR": "x", **fields, "MESSAGE": text}) + "\n" for fields, text in lines)
+    found = [entry.text for entry in GivenText(data.encode()).read(all_of, True)]
+    assert found == [lines[number][1] for number in (0, 1, 5, 7, 8, 9)]
 
 
 def docker(text: str, stream: str = "stderr") -> str:
