@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Optional
 
-from ansible_collections.inferops.sglang.plugins.module_utils._blocks import Blocks
+from ansible_collections.inferops.sglang.plugins.module_utils._blocks import MAX_LINE, Blocks
 from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import NOISE
 
 Fields = dict[bytes, bytes]
@@ -25,6 +25,7 @@ _OTHER_FIELDS = rb"(?:(?!MESSAGE=|INVOCATION_ID=|SYSLOG_IDENTIFIER=systemd-journ
 _NOISE_ENTRY = re.compile(
     rb"__CURSOR=([^\n]*)\n" + _OTHER_FIELDS + rb"MESSAGE=" + NOISE.encode() + rb"\n" + _OTHER_FIELDS + rb"\n",
 )
+_PRINTABLE = re.compile(rb"(?:[A-Z0-9_]+=[^\n]*\n)+")
 _NOISE = re.compile(NOISE.encode())
 
 
@@ -32,6 +33,11 @@ def next_fields(source: Blocks) -> Optional[Fields]:
     """The fields of the next entry, the parts of a repeated one on lines of their own; None where the stream ends before its end."""
     fields: Fields = {}
     while True:
+        printable = source.match(_PRINTABLE)
+        if printable is not None:
+            for text in printable.group().split(b"\n")[:-1]:
+                name, _equals, value = text.partition(b"=")
+                _add(fields, name, value)
         line = source.line()
         if line is None:
             return None
@@ -44,10 +50,15 @@ def next_fields(source: Blocks) -> Optional[Fields]:
             if data is None or source.line() is None:
                 return None
             value = data
-        if name in fields:
-            value = fields[name] + b"\n" + value if len(fields[name]) < len(line) * MAX_FIELDS else fields[name]
-        if name in fields or len(fields) < MAX_FIELDS:
+        _add(fields, name, value)
+
+
+def _add(fields: Fields, name: bytes, value: bytes) -> None:
+    if name not in fields:
+        if len(fields) < MAX_FIELDS:
             fields[name] = value
+    elif len(fields[name]) + len(value) < MAX_LINE:
+        fields[name] += b"\n" + value
 
 
 def entries(source: Blocks, everything: Callable[[], bool], seen: Callable[[bytes], None]) -> Iterator[Fields]:
