@@ -26,9 +26,11 @@ def duration(seconds: float) -> str:
 
 
 def progress_line(host: str, unit: str, allocation: Optional[Mapping[str, Any]], waited_s: float) -> str:
-    """One line about a start: host, unit, phase, how long it has been waited for, and what it waits for."""
+    """One line about a start: host, unit, phase and how far it is, how long it has been waited for, and what it waits for."""
     seen = allocation or {}
-    parts = (f"[{host}] {unit}", seen.get("phase") or "not started yet", duration(waited_s), seen.get("waiting_for"))
+    percent = seen.get("phase_percent")
+    phase = (seen.get("phase") or "not started yet") + (f" {percent} %" if percent is not None else "")
+    parts = (f"[{host}] {unit}", phase, duration(waited_s), seen.get("waiting_for"))
     return " | ".join(part for part in parts if part)
 
 

@@ -579,8 +579,7 @@ class BootFolder:
         if not phases:
             return None
         last = min(phases.values(), key=PHASES.index)
-        percent = f" ({self._percent[last]} %)" if last in self._percent else ""
-        return f"{names_of(rank for rank, phase in phases.items() if phase == last)} {_ACTIVITIES[last]}{percent}"
+        return f"{names_of(rank for rank, phase in phases.items() if phase == last)} {_ACTIVITIES[last]}"
 
     # --- failure
 

@@ -22,6 +22,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._allocation import
     ServiceState,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._failures import KINDS, Failure
+from ansible_collections.inferops.sglang.plugins.module_utils._gauge import WeightsGauge
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalReader
 from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId, names_of
 from ansible_collections.inferops.sglang.plugins.module_utils._timeline import PHASES
@@ -169,6 +170,7 @@ class UnitWatch:
         expected: Parallelism,
         invocation: Optional[str] = None,
         since: Optional[Milestone] = None,
+        gauge: Optional[WeightsGauge] = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = unit
@@ -180,6 +182,7 @@ class UnitWatch:
         self._asked = invocation
         self._invocation = invocation or (since.invocation_id if since else None)
         self._restarts = since.restarts if since else None
+        self._gauge = gauge
         self._now = now
         self._running_version: Optional[str] = None
         self._checked = False
@@ -210,8 +213,14 @@ class UnitWatch:
             sglang_version=self._running_version,
         )
         lost = self._folder.lost or gone or service.dead
-        look = Look(allocation, service, lost, phase_age_s=self._phase_age(), restarts=self._restarts)
+        look = Look(self._gauged(allocation), service, lost, phase_age_s=self._phase_age(), restarts=self._restarts)
         return _with_gaps(look, self._reader.warnings)
+
+    def _gauged(self, allocation: Allocation) -> Allocation:
+        """With what the driver tells of the weights, where the server's own bar is not in the log."""
+        if self._gauge is None or allocation.phase != "weights" or allocation.phase_percent is not None:
+            return allocation
+        return replace(allocation, phase_percent=self._gauge.percent([rank.pid for rank in allocation.ranks]))
 
     def _phase_age(self) -> Optional[float]:
         began = self._folder.phase_began

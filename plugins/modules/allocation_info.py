@@ -87,6 +87,12 @@ options:
       - For a unit they count from when the phase began, which may be before this module was called. For a log, from when it was seen.
     type: dict
     default: {}
+  weights_gib:
+    description:
+      - Memory that the weights take on a rank in GiB, as far as it is known. While a unit loads them, RV(allocation.phase_percent) is
+        then worked out from what C(nvidia-smi) says that the ranks' processes hold.
+      - SGLang's own progress bar ends no line before it is full, so a journal does not show it in time.
+    type: float
   settle_time:
     description:
       - Seconds a unit must have been at what is waited for, without a restart and without a failure, before this module is content.
@@ -176,7 +182,9 @@ allocation:
         - By the clock of the host that never jumps. In plain logs by the times that SGLang printed.
       type: dict
     phase_percent:
-      description: How far the progress bar of the weights or of the graphs is, while one of them is under way.
+      description:
+        - How far the weights or the graphs are, while one of them is under way, by the server's own progress bar.
+        - The weights of a unit also by O(weights_gib).
       type: int
     waiting_for:
       description: Which ranks a start that is under way waits for, and what they are doing.
@@ -424,6 +432,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._boot_watch import
     observe,
     shortcoming,
 )
+from ansible_collections.inferops.sglang.plugins.module_utils._gauge import WeightsGauge
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalError, JournalReader, Source
 from ansible_collections.inferops.sglang.plugins.module_utils._service import read_service, running_version, unit_name
 from ansible_collections.inferops.sglang.plugins.module_utils._text_log import GivenText, TextLog
@@ -443,6 +452,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "wait_for": {"type": "str", "choices": ["none", "pool", "ready"], "default": "none"},
     "wait_timeout": {"type": "int", "default": 1800},
     "phase_timeouts": {"type": "dict", "default": {}},
+    "weights_gib": {"type": "float"},
     "settle_time": {"type": "int", "default": 0},
     "since": {
         "type": "dict",
@@ -492,6 +502,7 @@ def make_watch(module: AnsibleModule, expected: Parallelism) -> Watch:
         expected=expected,
         invocation=asked["invocation_id"],
         since=Milestone(**asked["since"]) if asked["since"] else None,
+        gauge=WeightsGauge(asked["weights_gib"], lambda argv: run_command(module, argv), Clock().now) if asked["weights_gib"] else None,
     )
 
 
@@ -511,7 +522,9 @@ def read_limits(module: AnsibleModule) -> dict[str, float]:
                 f"give seconds for any of {', '.join(PHASES[:-1])}"
             )
         limits[phase] = number
-    for name, least in (("tp_size", 1), ("pp_size", 1), ("dp_size", 1), ("wait_timeout", 0), ("settle_time", 0)):
+    for name, least in (
+        ("tp_size", 1), ("pp_size", 1), ("dp_size", 1), ("wait_timeout", 0), ("settle_time", 0), ("weights_gib", 0)
+    ):  # fmt: skip
         value = module.params[name]
         if value is not None and value < least:
             module.fail_json(msg=f"asked for {name}={value}, found that it is too small; give {name} as {least} or more, or leave it out")

@@ -589,7 +589,7 @@ def test_what_a_start_waits_for(count, waits):
 def test_how_far_the_weights_are():
     shards = at(20, "", "")._replace(text="Loading safetensors checkpoint shards:  45% Completed | 29/64 [01:00<01:12,  2.07s/it]")
     loading = fold([*SLOW[:3], shards])
-    assert (loading.phase_percent, loading.waiting_for) == (45, "TP0-TP1 loading weights (45 %)")
+    assert (loading.phase_percent, loading.waiting_for) == (45, "TP0-TP1 loading weights")
     assert fold([*SLOW[:3], shards, *SLOW[3:]]).phase_percent is None
 
 

@@ -23,6 +23,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._boot_watch import
     observe,
     shortcoming,
 )
+from ansible_collections.inferops.sglang.plugins.module_utils._gauge import WeightsGauge
 from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock
 from ansible_collections.inferops.sglang.plugins.modules import allocation_info
 from ansible_collections.inferops.sglang.plugins.test.sglang import pool_sufficient
@@ -640,3 +641,15 @@ def test_what_is_missing_is_unknown_where_a_part_of_the_journal_is_lost():
     assert seen.look.allocation.failure is None
     assert "but the journal has lost its beginning, so what is missing here is unknown, not failed" in seen.problem
     assert seen.problem.endswith("; keep the journal whole (SystemMaxUse=, Storage=persistent), and start the server again")
+
+
+def test_how_far_the_weights_are_comes_from_the_driver_where_no_bar_is_in_the_journal():
+    gauge = WeightsGauge(72.0, lambda _argv: (0, "1, 36864\n", ""), lambda: 0.0)
+    host = Host(boot()[:2], [])
+    host.now = 10.0
+    look = host.watch(gauge=gauge).look(final=False)
+    assert (look.allocation.phase, look.allocation.phase_percent) == ("weights", 50)
+    assert milestone_of(look, 0.0).percent == 50
+    host = Host(boot(), [])
+    host.now = 30.0
+    assert host.watch(gauge=gauge).look(final=False).allocation.phase_percent is None

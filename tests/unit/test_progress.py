@@ -12,10 +12,10 @@ import pytest
 from ansible.plugins.action import ActionBase
 from ansible_collections.inferops.sglang.plugins.action.allocation_info import ActionModule, duration, progress_line
 
-WEIGHTS = {"phase": "weights", "waiting_for": "TP0-TP7 loading weights (40 %)"}
+WEIGHTS = {"phase": "weights", "phase_percent": 40, "waiting_for": "TP0-TP7 loading weights"}
 LINES = [
     (None, 0.0, "[gpu01] sglang.service | not started yet | 0 s"),
-    (WEIGHTS, 130.4, "[gpu01] sglang.service | weights | 2 min 10 s | TP0-TP7 loading weights (40 %)"),
+    (WEIGHTS, 130.4, "[gpu01] sglang.service | weights 40 % | 2 min 10 s | TP0-TP7 loading weights"),
     ({"phase": "ready", "waiting_for": None}, 59.9, "[gpu01] sglang.service | ready | 59 s"),
 ]
 
