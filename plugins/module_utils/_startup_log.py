@@ -499,9 +499,9 @@ def _bare(line: str) -> list[Record]:
     if not bars:
         return [_unheaded(line)]
     last = bars[-1]
-    bar = Record("", NO_RANK, last.group(), False, None, Progress(_BAR_PHASES[last.group(1)], min(int(last.group(2)), 100)))
+    progress = Record("", NO_RANK, last.group(), False, None, Progress(_BAR_PHASES[last.group(1)], min(int(last.group(2)), 100)))
     rest = line[last.end() :]
-    return [bar, _unheaded(rest)] if rest.strip() else [bar]
+    return [progress, _unheaded(rest)] if rest.strip() else [progress]
 
 
 def _unheaded(line: str) -> Record:
