@@ -102,6 +102,7 @@ KINDS = {
     "unit_failed": Kind(4, "other", "read the log of this start and what the service manager says (systemctl status)"),
 }
 
+
 class Cause(NamedTuple):
     """One explanation of a death; the one whose kind weighs least is the best.
 

@@ -394,8 +394,8 @@ FATAL = [
     ("nccl_timeout", "0.5.12.post1", 1, ["terminate called after throwing an instance of 'c10::DistBackendError'"],
      ["Load weight begin"]),
     ("rendezvous_timeout", "0.5.12.post1", KILLED,
-     ["torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 1/8 clients joined.", LAUNCH], ["Load weight "
-         "begin"]),
+     ["torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 1/8 clients joined.", LAUNCH],
+     ["Load weight begin"]),
     ("damaged_file", "0.5.12.post1", KILLED,
      ["safetensors_rust.SafetensorError: Error while deserializing header: MetadataIncompleteBuffer", LAUNCH], ["Load weight end"]),
     ("oom_weights:4", "0.5.12.post1", KILLED,

@@ -114,8 +114,8 @@ REFUSALS = [
                     "Current value: self.server_args.mem_fraction_static=0.74"), 0.7508, 0.75, 0.74),
     # a share above the minimum that still was too small: 0.7503 + 0.00078125
     Death("not_enough_memory", "raise", "0.5.10", LOADED,
-          announced("RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. Current value: "
-              "mem_fraction_static=0.7503"),
+          announced("RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. "
+                    "Current value: mem_fraction_static=0.7503"),
           0.7511, 0.75, 0.7503),
     # SGLang's own minimum, wrapped by whoever copied the log: 0.7512 + 0.00078125 = 0.75198125
     Death("not_enough_memory", "raise", "0.5.14 to 0.5.23", LOADED,
@@ -219,9 +219,9 @@ OOMS = [
         "reserved by PyTorch but unallocated."), 0.8464),
     Death("pool_exhausted", "raise", "0.5.9 and later", UP,
           announced("RuntimeError: Prefill out of memory. Try to lower your batch size.", "Try to allocate 8192 tokens.")),
-    Death("pool_exhausted", "raise", "0.5.9 and later", UP, announced("RuntimeError: alloc_req_slots runs out of memory. Please set a "
-        "smaller "
-                                                                     "number for `--max-running-requests`.")),
+    Death("pool_exhausted", "raise", "0.5.9 and later", UP, announced(
+        "RuntimeError: alloc_req_slots runs out of memory. Please set a smaller "
+        "number for `--max-running-requests`.")),
     Death("pool_exhausted", "raise", "hybrid models", UP, announced("AssertionError: Can not alloc mamba cache, try to increase")),
 ]
 
@@ -281,8 +281,8 @@ OTHERS = [
           ["usage: launch_server.py [-h] --model-path MODEL_PATH", "launch_server.py: error: unrecognized arguments: --mem-fraction"]),
     Death("bad_arguments", "other", "argparse, a value", [],
           ["launch_server.py: error: argument --speculative-algorithm: invalid choice: 'DDTREE' (choose from 'DFLASH')"]),
-    Death("bad_arguments", "other", "argparse of the command of later releases", [], ["sglang serve: error: unrecognized arguments: "
-        "--tp-sise 8"]),
+    Death("bad_arguments", "other", "argparse of the command of later releases", [],
+          ["sglang serve: error: unrecognized arguments: --tp-sise 8"]),
     Death("bad_arguments", "other", "0.5.9, an AssertionError of ServerArgs", [], uncaught(
         "AssertionError: base_gpu_id must be non-negative", file="srt/server_args.py", function="check_server_args")),
     Death("bad_arguments", "other", "0.5.9, without a word", [],
@@ -294,8 +294,8 @@ OTHERS = [
         file="srt/configs/model_config.py")),
     Death("missing_file", "other", "a shard", LOADING, announced(
         'FileNotFoundError: No such file or directory: "/srv/models/k26/model-00001-of-000064.safetensors"')),
-    Death("missing_file", "other", "no weights at all", LOADING, announced("RuntimeError: Cannot find any model weights with "
-        "`/srv/models/k26`")),
+    Death("missing_file", "other", "no weights at all", LOADING,
+          announced("RuntimeError: Cannot find any model weights with `/srv/models/k26`")),
     Death("missing_file", "other", "no configuration", [], uncaught(
         "OSError: /srv/models/k26 does not appear to have a file named config.json.", file="srt/configs/model_config.py")),
     Death("missing_file", "other", "a name where the hub is out of reach", [], uncaught(
@@ -310,14 +310,14 @@ OTHERS = [
     Death("damaged_file", "other", "a configuration", [], uncaught(
         "OSError: It looks like the config file at '/srv/models/k26/config.json' is not a valid JSON file.",
         file="srt/configs/model_config.py")),
-    Death("damaged_file", "other", "an index", LOADING, announced("json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char "
-        "0)")),
+    Death("damaged_file", "other", "an index", LOADING,
+          announced("json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)")),
     Death("disk_full", "other", "a cache of kernels", CAPTURING,
           announced("OSError: [Errno 28] No space left on device: '/root/.triton/cache/7f'")),
     Death("port_in_use", "other", "the server's own port", SUMMED, [stamped(
         "", "ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 30000): address already in use")]),
-    Death("port_in_use", "other", "a port between its processes", [], uncaught("zmq.error.ZMQError: Address already in use "
-        "(addr='tcp://*:30101')")),
+    Death("port_in_use", "other", "a port between its processes", [],
+          uncaught("zmq.error.ZMQError: Address already in use (addr='tcp://*:30101')")),
     Death("port_in_use", "other", "the port of the process groups", INIT, announced(
         "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 30103, useIpv6: "
         "false, "
@@ -334,8 +334,8 @@ OTHERS = [
     Death("rendezvous", "other", "torch, a barrier", INIT, announced(
         "RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for key: store_based_barrier_key:1 "
         "(world_size=2, num_workers_joined=1, timeout=0:30:00)")),
-    Death("nccl", "other", "a peer is gone", INIT, announced("torch.distributed.DistBackendError: NCCL error in: "
-        "ProcessGroupNCCL.cpp:3356")),
+    Death("nccl", "other", "a peer is gone", INIT,
+          announced("torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:3356")),
     Death("nccl", "other", "a collective that timed out", LOADED, [
         "[rank7]:[E421 04:13:43.457389636 ProcessGroupNCCL.cpp:629] [Rank 7] Watchdog caught collective operation timeout: "
         "WorkNCCL(SeqNum=2)"]),
@@ -420,12 +420,14 @@ HARMLESS = {
     "a soft watchdog": [stamped("TP0", "Soft watchdog timeout (self.watchdog_timeout=60, self.soft=True)")],
     "a profile below zero": [stamped("TP0", "max_total_num_tokens: arg=60000 vs profiled=-89624")],
     "a load that freed memory": [stamped("TP0", "DSv4 memory calculation: total_rest_memory=-1.40 GB, full_token=0")],
-    "a prompt that is too long": [stamped("", "[http_server] Error: Input length (160062 tokens) exceeds the maximum allowed length "
-    "(59862 tokens).")],
+    "a prompt that is too long": [
+        stamped("", "[http_server] Error: Input length (160062 tokens) exceeds the maximum allowed length (59862 tokens)."),
+    ],
     "a health check in time": [stamped("", 'INFO:     127.0.0.1:4711 - "GET /health HTTP/1.1" 503 Service Unavailable')],
     "a client that went away": ["Traceback (most recent call last):", "ConnectionResetError: [Errno 104] Connection reset by peer"],
-    "NCCL's own log": ["gpu01:4117:4203 [0] NCCL INFO Bootstrap: Using eth0:10.0.0.1<0>", "gpu01:4117:4203 [0] NCCL WARN Error: link is "
-    "down"],
+    "NCCL's own log": [
+        "gpu01:4117:4203 [0] NCCL INFO Bootstrap: Using eth0:10.0.0.1<0>", "gpu01:4117:4203 [0] NCCL WARN Error: link is down",
+    ],
     "a logger of another library": ["2025-05-02 16:14:33,560 - ERROR - flashinfer.jit: falling back: no kernel image is available"],
 }  # fmt: skip
 

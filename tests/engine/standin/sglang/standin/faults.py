@@ -105,7 +105,6 @@ NCCL = (
 )
 
 
-
 @dataclass(frozen=True)
 class Crash:
     """How a rank fails: before which memory event (what, whose), in which function, and its last words."""
