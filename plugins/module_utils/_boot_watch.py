@@ -217,10 +217,11 @@ class UnitWatch:
         return _with_gaps(look, self._reader.warnings)
 
     def _gauged(self, allocation: Allocation) -> Allocation:
-        """With what the driver tells of the weights, where the server's own bar is not in the log."""
-        if self._gauge is None or allocation.phase != "weights" or allocation.phase_percent is not None:
+        """With what the driver tells of the weights, where the server's own bar in the log is behind it."""
+        if self._gauge is None or allocation.phase != "weights":
             return allocation
-        return replace(allocation, phase_percent=self._gauge.percent([rank.pid for rank in allocation.ranks]))
+        known = (allocation.phase_percent, self._gauge.percent([rank.pid for rank in allocation.ranks]))
+        return replace(allocation, phase_percent=max((percent for percent in known if percent is not None), default=None))
 
     def _phase_age(self) -> Optional[float]:
         began = self._folder.phase_began

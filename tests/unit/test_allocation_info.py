@@ -650,6 +650,10 @@ def test_how_far_the_weights_are_comes_from_the_driver_where_no_bar_is_in_the_jo
     look = host.watch(gauge=gauge).look(final=False)
     assert (look.allocation.phase, look.allocation.phase_percent) == ("weights", 50)
     assert milestone_of(look, 0.0).percent == 50
+    # a bar that another line pushed into the journal long ago
+    stale = Host([*boot()[:2], (10, NEW, "Loading safetensors checkpoint shards:   3% Completed | 2/64 [00:01<00:31]")], [])
+    stale.now = 10.0
+    assert stale.watch(gauge=gauge).look(final=False).allocation.phase_percent == 50
     host = Host(boot(), [])
     host.now = 30.0
     assert host.watch(gauge=gauge).look(final=False).allocation.phase_percent is None
