@@ -102,7 +102,8 @@ ENDS = [
         "a share of memory below the weights", "not_enough_memory", 0, "minimum viable", LOADED + raised(
             "sglang/srt/mem_cache/kv_cache_configurator.py",
             "ValueError: Loaded weights leave no GPU memory for the KV cache under --mem-fraction-static=0.001. Raise "
-            "--mem-fraction-static above 0.010 (minimum viable = 1 - available/pre = 0.0091). If using speculative decoding, draft weights are now counted.",
+            "--mem-fraction-static above 0.010 (minimum viable = 1 - available/pre = 0.0091). If using speculative decoding, "
+            "draft weights are now counted.",
         ) + KILLED, "raise", 0.0091,
     ),
     End(
@@ -152,16 +153,16 @@ ENDS = [
         "an architecture that nobody knows", "unsupported_model", 0, "MysteryForCausalLM", ONE + raised(
             "sglang/srt/model_loader/utils.py",
             "ValueError: Cannot find model module. 'MysteryForCausalLM' is not a registered model in the Transformers library (only "
-            "relevant if the model is meant to be in Transformers) and 'AutoModel' is not present in the model config's 'auto_map' (relevant if the "
-            "model is custom).",
+            "relevant if the model is meant to be in Transformers) and 'AutoModel' is not present in the model config's 'auto_map' "
+            "(relevant if the model is custom).",
         ) + KILLED,
     ),
     End(
         "a draft of other sizes than its config.json says", "checkpoint_mismatch", 0, "shape mismatch", LOADED + raised(
             "sglang/srt/models/dflash.py",
             "ValueError: DFLASH fc.weight shape mismatch. This usually means the draft checkpoint's number of context features (K) does "
-            "not match this config. Expected fc.weight.shape=(64, 192) (num_context_features=3, hidden_size=64), but got (128, 384) for weight "
-            "'fc.weight'.",
+            "not match this config. Expected fc.weight.shape=(64, 192) (num_context_features=3, hidden_size=64), but got (128, 384) for "
+            "weight 'fc.weight'.",
         ) + "rank| \rMulti-thread loading shards:   0% Completed | 0/1 [00:00<?, ?it/s]\n" + KILLED,
     ),
     End(
