@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Optional
+from typing import IO, Optional, cast
 
 from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Entry
 from ansible_collections.inferops.sglang.plugins.module_utils._blocks import BLOCK, Blocks
@@ -69,17 +69,11 @@ def stream_output(argv: Sequence[str], ended: Ended, verbose: bool = False) -> I
             f"asked for the log with {argv[0]!r}, found that it cannot be started ({error}); "
             "install systemd's journalctl, or give log_files or log_text instead"
         ) from error
-    assert process.stdout is not None
-    assert process.stderr is not None
-    errors = _Beginning(process.stderr)
     with process:
+        output, errors = cast("IO[bytes]", process.stdout), _Beginning(cast("IO[bytes]", process.stderr))
         code = 0
         try:
-            while True:
-                block = process.stdout.read(BLOCK)
-                if not block:
-                    break
-                yield block
+            yield from iter(lambda: output.read(BLOCK), b"")
             code = process.wait()
         finally:
             if process.poll() is None:

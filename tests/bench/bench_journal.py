@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,6 +123,10 @@ class Reading:
         assert allocation.min_tokens == SECOND.tokens
 
 
+def read_anew(directory: Path, invocation: str) -> None:
+    Reading(directory, invocation)()
+
+
 def compare(rounds: int, **actions: Callable[[], object]) -> dict[str, float]:
     """Medians in seconds of actions that take turns."""
     taken: dict[str, list[float]] = {name: [] for name in actions}
@@ -136,13 +141,13 @@ def main() -> None:
     alone = f"exec journalctl --directory={directory} -o json _SYSTEMD_INVOCATION_ID="
     print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     for name, invocation, rounds in (("a start that served", SERVED, 5), ("the newest start", NEWEST, ROUNDS)):
-        found = compare(rounds, ours=lambda of=invocation: Reading(directory, of)(), alone=shell(alone + invocation))
+        found = compare(rounds, ours=partial(read_anew, directory, invocation), alone=shell(alone + invocation))
         print(
             f"{name}: {found['ours'] * 1000:.0f} ms to its allocation, {found['alone'] * 1000:.0f} ms for journalctl alone with the same "
             f"match, {found['ours'] / found['alone']:.2f} x (budget 1.2)"
         )
     search = shell(f"journalctl --directory={directory} -u {UNIT} --no-pager | grep -E 'KV Cache|Memory pool end|fired up'")
-    found = compare(3, ours=lambda: Reading(directory, NEWEST)(), grep=search)
+    found = compare(3, ours=partial(read_anew, directory, NEWEST), grep=search)
     print(f"-u {UNIT} | grep: {found['grep']:.2f} s, {found['grep'] / found['ours']:.0f} x the newest start (budget: at least 20)")
     reader = JournalReader(Source(directory=str(directory)))
     found = compare(ROUNDS, unit=lambda: reader.newest_invocation(UNIT), any_server=reader.newest_boot)
