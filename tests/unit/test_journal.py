@@ -21,8 +21,10 @@ from ansible_collections.inferops.sglang.plugins.module_utils._journal import (
     stream_output,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._service import read_service, running_digest, running_version, unit_name
-from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import parse_suppressed
+from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import parse_record, parse_suppressed
 from ansible_collections.inferops.sglang.tests.unit.boots import FIRST, SECOND, Journal, Line, stamped
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 OLD, NEW, OTHER = "d" * 32, "e" * 32, "f" * 32
 UNIT = "sglang-k26.service"
@@ -364,6 +366,67 @@ def test_an_entry_that_was_cut_off_is_left_out():
     for rest in (b"", b"\x05\0\0", (5).to_bytes(8, "little") + b"ab", (5).to_bytes(8, "little") + b"abcde"):
         known = JournalReader(Source(), lambda _argv, _ended, _verbose, rest=rest: iter([whole + rest]))
         assert [entry.text for entry in known.read(OLD, UNIT, all_of)] == ["one"]
+
+
+MESSAGES = [
+    stamped("TP0", "KV Cache is allocated. #tokens: 192406, KV size: 12.59 GB"),
+    stamped("TP1", "Decode batch, #running-req: 1"),
+    stamped("TP1", "Decode batch ") + stamped("TP0", "Memory pool end. avail mem=8.73 GB"),
+    "12 Load weight begin. avail mem=93.73 GB",
+    "torch.OutOfMemoryError: CUDA out of memory.",
+    "Traceback (most recent call last):",
+    "plain words",
+    "\rLoading: 5%",
+    "two\nlines",
+    "MESSAGE=no field",
+    "",
+]
+OWN = [("_SYSTEMD_INVOCATION_ID", OLD), ("_SYSTEMD_UNIT", UNIT), ("_PID", "7")]
+KINDS = [
+    OWN,
+    [*OWN, ("SYSLOG_IDENTIFIER", "x\n\ny")],
+    [("INVOCATION_ID", OLD), ("_PID", "1")],
+    [*OWN, ("INVOCATION_ID", OLD)],
+    [*OWN, ("MESSAGE", "first")],
+]
+
+
+def exported(entries) -> bytes:
+    """As journalctl prints them: what has a line's end or a control character in it comes with its size."""
+    parts = []
+    for number, fields in enumerate(entries):
+        parts.append(f"__CURSOR=i={number};b={number}\n".encode())
+        for name, value in fields:
+            sized = name.encode() + b"\n" + len(value.encode()).to_bytes(8, "little") + value.encode() + b"\n"
+            parts.append(f"{name}={value}\n".encode() if value.isprintable() else sized)
+        parts.append(b"\n")
+    return b"".join(parts)
+
+
+def events(data: bytes, size: int, everything) -> list:
+    blocks = [data[n : n + size] for n in range(0, len(data), size)]
+    found = JournalReader(Source(), lambda _argv, _ended, _verbose: iter(blocks)).read(OLD, UNIT, everything)
+    return [
+        (entry.pid, entry.text) if entry.manager else (entry.pid, record.body, record.event)
+        for entry in found
+        for record in parse_record(entry.text)
+        if entry.manager or record.event
+    ]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(KINDS), st.lists(st.sampled_from(MESSAGES), max_size=2)), max_size=12), st.integers(1, 300))
+def test_leaving_out_what_tells_nothing_loses_no_event(entries, size):
+    data = exported([*kind, ("MESSAGE", "".join(texts))] for kind, texts in entries)
+    assert events(data, size, milestones_only) == events(data, size, all_of)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.binary(max_size=60), st.binary(max_size=60), st.integers(1, 100))
+def test_no_bytes_make_the_reader_fail(before, after, size):
+    data = before + exported([[*OWN, ("MESSAGE", "x")], [*OWN, ("MESSAGE", "a\nb")]]) + after
+    for cut in range(0, len(data), 17):
+        assert isinstance(events(data[:cut] + after, size, milestones_only), list)
 
 
 # --- journals that cannot be read, or not whole
