@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -167,6 +168,25 @@ def test_several_files_are_one_log(call, tmp_path):
     (tmp_path / "a.log").write_text(as_text(lines[:40]) + "\n")
     (tmp_path / "b.log").write_text(as_text(lines[40:]))
     assert call(log_files=[tmp_path / "a.log", tmp_path / "b.log"])["allocation"]["ready"] is True
+
+
+def test_what_of_a_log_cannot_be_read_is_noted(call, tmp_path):
+    whole = gzip.compress("".join(f"{line.text} {number}\n" for number, line in enumerate(SECOND.lines() * 50)).encode())
+    (tmp_path / "a.log.gz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "b.log").write_text(as_text(FIRST.lines()[:-1]))
+    allocation = call(log_files=[tmp_path / "a.log.gz", tmp_path / "b.log"])["allocation"]
+    assert (allocation["ready"], allocation["min_tokens"]) == (False, 101134)
+    assert [note for note in allocation["notes"] if note.startswith(f"{tmp_path}/a.log.gz is damaged")]
+
+
+def test_what_of_a_journal_cannot_be_read_is_noted(call, tmp_path):
+    journal = Journal()
+    journal.server(SECOND.lines()[:-1], NEW)
+    journal.write(tmp_path)
+    (tmp_path / "cut.journal").write_bytes((tmp_path / "known.journal").read_bytes()[:100000])
+    allocation = call(journal_directory=str(tmp_path))["allocation"]
+    assert (allocation["ready"], allocation["complete"], allocation["failure"]) == (False, True, None)
+    assert [note for note in allocation["notes"] if note.startswith("the journal is damaged") and "cut.journal" in note]
 
 
 def test_a_given_log(call):
