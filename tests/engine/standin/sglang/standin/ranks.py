@@ -8,6 +8,8 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import json
+import math
+import mmap
 import os
 import signal
 import threading
@@ -21,6 +23,7 @@ from sglang.standin.memory import Rank
 from sglang.standin.timeline import Start, Step, prefix, traceback
 
 FAILED = "Scheduler hit an exception: "
+PATIENCE, TICK = 5.0, 0.002  # seconds
 MEAL, APPETITE = 8 << 20, 32  # bytes taken at once and how often by a rank that takes all of the host's memory
 
 
@@ -39,7 +42,22 @@ class Process:
             return
 
 
-def spawn(start: Start, rank: Rank, steps: list[Step], begun: float, older: list[Process]) -> Process:
+class Pace:
+    """How far each rank is in its script, shared by their processes: whoever fails does so after the others said what comes before."""
+
+    def __init__(self, ranks: int) -> None:
+        self._seconds = memoryview(mmap.mmap(-1, 8 * ranks)).cast("d")
+
+    def reach(self, rank: int, at: float) -> None:
+        self._seconds[rank] = at
+
+    def wait(self, at: float) -> None:
+        end = time.monotonic() + PATIENCE
+        while min(self._seconds) < at and time.monotonic() < end:
+            time.sleep(TICK)
+
+
+def spawn(start: Start, rank: Rank, steps: list[Step], begun: float, pace: Pace, older: list[Process]) -> Process:
     """Forks the process of one rank; `begun` is the monotonic second that the steps count from."""
     orders_in, orders_out = os.pipe()
     answers_in, answers_out = os.pipe()
@@ -53,7 +71,7 @@ def spawn(start: Start, rank: Rank, steps: list[Step], begun: float, older: list
     for descriptor in [orders_out, answers_in, *(end.fileno() for process in older for end in (process.orders, process.answers))]:
         os.close(descriptor)
     try:
-        _Worker(start, rank, main, os.fdopen(orders_in), os.fdopen(answers_out, "w")).live(steps, begun)
+        _Worker(start, rank, main, os.fdopen(orders_in), os.fdopen(answers_out, "w")).live(steps, begun, pace)
     finally:
         os._exit(0)
 
@@ -65,16 +83,21 @@ class _Worker:
         self.start, self.rank, self.main, self.orders, self.answers = start, rank, main, orders, answers
         self.prefix = prefix(rank, start.args)
 
-    def live(self, steps: list[Step], begun: float) -> None:
+    def live(self, steps: list[Step], begun: float, pace: Pace) -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
         faulthandler.enable()
         _name_process("sglang::schedul")  # the kernel keeps 15 characters of sglang::scheduler_TP0
         for step in steps:
+            pace.reach(self.rank.index, step.at)
             time.sleep(max(0.0, begun + step.at - time.monotonic()))
+            if step.kind not in ("say", "raw"):
+                pace.wait(step.at)
+                pace.reach(self.rank.index, math.inf)
             if os.getppid() != self.main:  # an orphan: whoever adopted it must not be signalled
                 return
             self._act(step)
+        pace.reach(self.rank.index, math.inf)
         self._answer({"ready": True})
         for line in self.orders:
             self._obey(json.loads(line))

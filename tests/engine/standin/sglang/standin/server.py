@@ -23,7 +23,7 @@ from sglang.standin.arguments import parse, record
 from sglang.standin.eras import era_of
 from sglang.standin.faults import asked, read_faults
 from sglang.standin.memory import Hardware, Misuse, Refusal, Sizing, draft_geometry, read_config, world
-from sglang.standin.ranks import Group, Process, spawn
+from sglang.standin.ranks import Group, Pace, Process, spawn
 from sglang.standin.timeline import Start, scripts
 
 TICK = 0.05  # seconds between two looks at the ranks
@@ -107,13 +107,14 @@ class Main:
         plan = scripts(self.start)
         begun = time.monotonic()
         processes: list[Process] = self.group.processes
+        pace = Pace(len(self.start.pools.ranks))
         for rank in self.start.pools.ranks:
-            processes.append(spawn(self.start, rank, plan[rank.index], begun, processes))
+            processes.append(spawn(self.start, rank, plan[rank.index], begun, pace, processes))
         if self.start.faults.active.get("kill9") == "main":
-            time.sleep(self.start.step * 3)
+            pace.wait(self.start.step * 3)
             os.kill(os.getpid(), signal.SIGKILL)
         if "exit" in self.start.faults:
-            time.sleep(self.start.step * 3)
+            pace.wait(self.start.step * 3)
             os._exit(int(self.start.faults.active["exit"]))
 
     def _wait_for_ranks(self) -> None:
