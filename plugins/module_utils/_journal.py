@@ -30,7 +30,7 @@ Ended = Callable[[int, str], None]
 # raises JournalError where the program cannot be started
 Streamer = Callable[[Sequence[str], Ended, bool], Iterator[bytes]]
 
-_COMMAND = ("journalctl", "--no-pager", "--all", "--output=export")
+_COMMAND = ("journalctl", "--no-pager", "--output=export")
 _FIELDS = "--output-fields=MESSAGE,_PID,_UID,SYSLOG_IDENTIFIER,_SYSTEMD_INVOCATION_ID,_SYSTEMD_UNIT,INVOCATION_ID,UNIT"
 # the log daemon's own note that it dropped messages; it carries no invocation id
 _DROPPED = "MESSAGE_ID=a596d6fe7bfa4994828e72309e95d61e"
@@ -161,9 +161,11 @@ class JournalReader:
 
     def newest_invocation(self, unit: str) -> Optional[str]:
         """Invocation id of the newest start of this unit in the journal; None if it has no entry."""
-        fields = "--output-fields=_SYSTEMD_INVOCATION_ID,_PID,_UID,INVOCATION_ID"
+        fields = "--output-fields=_SYSTEMD_INVOCATION_ID,_SYSTEMD_UNIT,_PID,_UID,INVOCATION_ID"
         for found in self._fields([fields, "--reverse", f"_SYSTEMD_UNIT={unit}", "+", f"UNIT={unit}"]):
-            invocation = found.get(b"_SYSTEMD_INVOCATION_ID") or (found.get(b"INVOCATION_ID") if _by_the_system(found) else None)
+            invocation = found.get(b"INVOCATION_ID") if _by_the_system(found) else None
+            if found.get(b"_SYSTEMD_UNIT") == unit.encode():
+                invocation = found.get(b"_SYSTEMD_INVOCATION_ID")
             if invocation:
                 return invocation.decode("utf-8", "replace")
         self._explain_nothing()
@@ -209,10 +211,7 @@ class JournalReader:
             first = next_fields(source)
             if first is None or _place(first.get(b"__CURSOR", b"")) != known:
                 self._warnings["lost"] = "the journal has lost the line that was read last (vacuumed or wiped): lines may be missing since"
-            if first is None:
-                return
-            if _place(first.get(b"__CURSOR", b"")) != known:
-                yield first
+                yield from () if first is None else (first,)
         yield from entries(source, everything, self._saw)
 
     def _saw(self, cursor: bytes) -> None:

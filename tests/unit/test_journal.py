@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 import tempfile
 import tracemalloc
 from pathlib import Path
@@ -293,7 +294,8 @@ def test_what_other_processes_say_about_the_unit_is_not_believed(tmp_path):
     journal.server(FIRST.lines()[:2], OLD)
     forged = [("UNIT", UNIT), ("INVOCATION_ID", OLD), ("MESSAGE", f"{UNIT}: Failed with result 'signal'.")]
     journal.add([*forged, ("SYSLOG_IDENTIFIER", "systemd"), ("_PID", "4711"), ("_UID", "1000")])
-    journal.add([("UNIT", UNIT), ("INVOCATION_ID", NEW), ("_PID", "4711"), ("_UID", "1000"), ("MESSAGE", "x")])
+    session = [("_SYSTEMD_UNIT", "session-1.scope"), ("_SYSTEMD_INVOCATION_ID", OTHER), ("_PID", "4711"), ("_UID", "1000")]
+    journal.add([*session, ("UNIT", UNIT), ("INVOCATION_ID", NEW), ("MESSAGE", "x")])
     journal.server([Line("Suppressed 9 messages from " + UNIT, 200)], OLD)
     journal.add([("_PID", "900"), ("_UID", "0"), ("INVOCATION_ID", OLD), ("MESSAGE", "sglang: Failed at step EXEC spawning x")])
     journal.write(tmp_path)
@@ -636,8 +638,9 @@ def test_how_journalctl_ends(code, errors, advice):
 
 def test_a_reader_that_stops_early_ends_the_program(tmp_path):
     mark = tmp_path / "went on"
-    lines = stream_output(["/bin/sh", "-c", f"echo one; sleep 5; echo two; touch {mark}"], check_nothing)
-    assert next(lines) == b"one\n"
+    program = f"import pathlib, time; print('one', flush=True); time.sleep(5); pathlib.Path({str(mark)!r}).touch()"
+    lines = stream_output([sys.executable, "-c", program], check_nothing)
+    assert next(lines).startswith(b"one")
     lines.close()
     assert not mark.exists()
 
