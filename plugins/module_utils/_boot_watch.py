@@ -9,6 +9,7 @@ again. It gives up as soon as the log or the service manager proves that the sta
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import
 from ansible_collections.inferops.sglang.plugins.module_utils._timeline import PHASES
 from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock, Outcome, wait_until
 
+LAST_LINES = 64  # more than a stack of the C++ runtime, whose frames say nothing to a reader
 POLL_S = 1.0  # a start is given up one look after the look that saw it lost: under 3 s from the fatal line
 SILENCE_S = 300.0  # a caller who shows how a start goes on is told at least this often
 STEP_PERCENT = 10  # and each time the weights or the graphs have come so much further
@@ -155,7 +157,7 @@ class JournalWatch:
         return _with_gaps(Look(allocation, None, self._folder.lost), self._reader.warnings)
 
     def last_lines(self) -> list[str]:
-        return self._reader.last_lines(self._invocation, 3) if self._invocation else []
+        return self._reader.last_lines(self._invocation, LAST_LINES) if self._invocation else []
 
 
 class UnitWatch:
@@ -228,7 +230,7 @@ class UnitWatch:
         return max(self._now() - began, 0.0) if began is not None else None
 
     def last_lines(self) -> list[str]:
-        return self._reader.last_lines(self._invocation, 3) if self._invocation else []
+        return self._reader.last_lines(self._invocation, LAST_LINES) if self._invocation else []
 
     def _choose(self, service: ServiceState) -> None:
         """Settles on a start at the first look that shows one; a unit about to be started still shows its last one."""
@@ -420,8 +422,11 @@ def _unknown(look: Look) -> str:
     return f", but {'; '.join(look.gaps)}, so what is missing here is unknown, not failed" if look.gaps else ""
 
 
+_STACK = re.compile(r"\s|frame #\d")
+
+
 def _last_line(watch: Watch) -> str:
-    lines = [line.strip() for line in watch.last_lines() if line.strip()]
+    lines = [line.strip() for line in watch.last_lines() if line.strip() and not _STACK.match(line)]
     return f" (last line: {lines[-1][:300]!r})" if lines and "server_args=" not in lines[-1] else ""
 
 
