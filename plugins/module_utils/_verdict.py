@@ -260,7 +260,9 @@ def _untold(boot: _Boot, asked: Ask) -> set[Place]:
     """Ranks that there must be by the server's own arguments, or by the flags, and of which the allocation says nothing at all."""
     flags = _flags(asked)
     tp, pp, dp = (count(boot.args.get(name)) or whole_number(value_of(flags, name)) for name in ("tp_size", "pp_size", "dp_size"))
-    wanted = Parallelism(tp, pp, dp, dp_attention=boot.args.get("enable_dp_attention") is True)
+    groups = attention_groups(boot.args)
+    dp = max(dp or 1, groups)
+    wanted = Parallelism(tp, pp, dp, dp_attention=boot.args.get("enable_dp_attention") is True or groups > 1)
     if (count(boot.args.get("nnodes")) or 1) > 1:
         return set()  # the log of one node shows its own ranks alone
     known = {wanted.key(RankId(*place)) for place in (*(rank.place for rank in boot.ranks), *boot.missing)}
@@ -328,7 +330,8 @@ def _headroom(boot: _Boot, asked: Ask) -> Iterator[Finding]:
 
 def _spread(boot: _Boot, asked: Ask) -> Iterator[Finding]:
     """Stages of a pipeline hold different layers, so only ranks of one stage are held against one another."""
-    allowed = max(number_of(asked.max_spread_gib) or 0.0, 0.0)
+    # without cards of their own all ranks draw on the memory of the host, one after the other
+    allowed = max(number_of(asked.max_spread_gib) or 0.0, 0.0) if boot.args.get("device") != "cpu" else 0.0
     for stage in sorted({rank.place.pp for rank in boot.ranks}):
         known = [(rank.after_pool_gib, rank.place) for rank in boot.ranks if rank.place.pp == stage and rank.after_pool_gib is not None]
         if not allowed or len(known) < 2:

@@ -202,6 +202,9 @@ ALLOWED = {
     "the spread is not judged": (changed(ranks__1__avail_after_pool_gib=0.1), {"max_spread_gib": 0}),
     "a spread of exactly what is allowed": (changed(ranks__1__avail_after_pool_gib=3.9), {}),
     "a spread that nobody printed": (changed(ranks__1__avail_after_pool_gib=None), {}),
+    "all ranks draw on the memory of the host": (
+        changed(ranks__1__avail_after_pool_gib=0.1, server_args={**ARGS, "device": "cpu"}), {},
+    ),
     "stages of a pipeline differ": (
         changed(ranks=[rank(0), rank(0, pp=1, avail_after_pool_gib=1.5)], server_args={**ARGS, "tp_size": 1, "pp_size": 2}),
         {"flags": {}},
@@ -465,6 +468,28 @@ def test_the_filter_takes_what_is_documented() -> None:
     assert {name: spec["default"] for name, spec in options.items() if "default" in spec} == {
         name: value for name, value in known.items() if value is not inspect.Parameter.empty
     }
+
+
+def test_a_real_start_of_sglang_with_the_flags_it_was_given() -> None:
+    folder = BootFolder()
+    log = Path(__file__).parent / "fixtures/logs/0.5.23-qwen3-dflash-tp2.log"
+    for line in log.read_text(encoding="utf-8").splitlines():
+        folder.feed(Entry(line))
+    boot = folder.result(Parallelism(), ended=True, saved=True).as_dict()
+    flags = {
+        "model-path": "/srv/models/qwen3/", "device": "cpu", "tp-size": 2, "mem-fraction-static": "0.9500", "dtype": "auto",
+        "max-total-tokens": 1048576, "speculative-algorithm": "DFLASH", "attention-backend": "torch_native",
+    }  # fmt: skip
+    assert table(verdict(boot, flags=flags), "")[:4] == [
+        "ACCEPTED, 200,000 tokens asked of every rank",
+        "  rank       pool  against asked      draft  GiB left  verdict",
+        "  TP0   1,048,576  848,576 spare  1,048,576     19.08  ok",
+        "  TP1   1,048,576  848,576 spare  1,048,576     19.24  ok",
+    ]
+    more = verdict(boot, flags={**flags, "max-running-requests": 64, "speculative-algorithm": "EAGLE"})
+    assert [(change.flag, change.effective) for change in more.changes] == [
+        ("speculative-algorithm", "DFLASH"), ("max-running-requests", "48"),
+    ]  # fmt: skip
 
 
 # --- whatever the data --------------------------------------------------------------------------------------------------
