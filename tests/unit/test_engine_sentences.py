@@ -13,6 +13,7 @@ from typing import NamedTuple, Optional
 
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Allocation, BootFolder, Entry, Parallelism
+from ansible_collections.inferops.sglang.plugins.module_utils._boot_watch import Look, explain
 
 PIDS = {"main": 96, "rank": 130, "TP0": 1044, "TP1": 1045, "TP2": 1046}
 SITE = "/opt/sglang/lib/python3.11/site-packages"
@@ -336,3 +337,25 @@ rank| [2026-11-29 22:50:22] Setup Custom allreduce failed with . To silence this
 """
     allocation = read(SUMMED + words + "main| [2026-11-29 22:50:26] The server is fired up and ready to roll!")
     assert (allocation.failure, allocation.ready, allocation.complete, allocation.min_tokens) == (None, True, True, 13599)
+
+
+class Journal:
+    """A watch whose journal ends as that of a rank which cannot reach its peers: with the frames of torch's own stack."""
+
+    name = "sglang.service"
+
+    def look(self, final: bool) -> Look:
+        raise AssertionError(f"nobody looks again (final={final})")
+
+    def last_lines(self) -> list[str]:
+        return [
+            "[W1129 23:31:11.833918401 socket.cpp:207] [c10d] The client socket has failed to connect to [192.0.2.7]:28002.",
+            "frame #0: c10::Error::Error(c10::SourceLocation, std::string) + 0x9d (0x7fb869e20b8d in libc10.so)",
+            "frame #43: _start + 0x21 (0x628f41 in sglang::scheduler)",
+        ]
+
+
+def test_the_last_line_in_a_message_is_no_frame_of_a_stack() -> None:
+    text = explain(Journal(), "ready", 60, Look(read(ONE, ended=False), None, False))
+    assert "failed to connect to [192.0.2.7]:28002" in text
+    assert "frame #" not in text
