@@ -143,11 +143,13 @@ class Parallelism:
 
     def over(self, server_args: dict[str, Any]) -> Parallelism:
         """These sizes, completed by what the server says about itself."""
+        replicas, groups = (_size(server_args.get(name)) or 0 for name in ("dp_size", "attn_dp_size"))
         return Parallelism(
             tp_size=self.tp_size or _size(server_args.get("tp_size")),
             pp_size=self.pp_size or _size(server_args.get("pp_size")),
-            dp_size=self.dp_size or _size(server_args.get("dp_size")),
-            dp_attention=self.dp_attention or server_args.get("enable_dp_attention") is True,
+            # from 0.5.22 on groups of attention data parallelism have a size of their own; one of the two is 1
+            dp_size=self.dp_size or max(replicas, groups) or None,
+            dp_attention=self.dp_attention or server_args.get("enable_dp_attention") is True or groups > 1,
         )
 
     def ranks(self) -> tuple[RankId, ...]:
@@ -235,11 +237,20 @@ class BootFolder:
 
     def __init__(self) -> None:
         self.boots = 0
+        self.main_pid = 0  # the unit's main process as it runs now; 0: unknown
         self._restarts = 0
         self._early_changes: dict[str, None] = {}
-        self._begin({})
+        self._opener: Optional[int] = None
+        self._members: set[int] = set()
+        self._begin({}, None)
 
-    def _begin(self, server_args: dict[str, Any]) -> None:
+    def _begin(self, server_args: dict[str, Any], opener: Optional[int]) -> None:
+        # by the log daemon's word on who wrote a line: the processes of the boot before, and of this one
+        self._former = self._members - {opener}
+        self._opener = opener
+        self._members = {opener} if opener is not None else set()
+        self._voices: dict[int, RankId] = {}
+        self._doubled: Optional[str] = None
         self._args = server_args
         self._ranks: dict[tuple[RankId, int], RankState] = {}
         self._phase = "starting"
@@ -282,6 +293,8 @@ class BootFolder:
     def _read(self, record: Record, entry: Entry) -> None:
         pid = entry.pid if entry.pid is not None else record.pid
         event = record.event
+        if entry.pid is not None and entry.pid in self._former and not isinstance(event, ServerArgs):
+            return  # a server that ends late, or another one of the unit: its words are not this one's
         if self._traces.reading:
             self._traces.read(record, pid)
         if event is None:
@@ -289,7 +302,8 @@ class BootFolder:
         if isinstance(event, Changed):
             self._keep_change(event.text)
             return
-        self._cut(event)
+        if isinstance(event, _OPENINGS) and not self._cut(event, record.rank, entry.pid):
+            return
         self._early_changes.clear()
         self._time(record, entry)
         if not isinstance(event, (Traceback, ExceptionLine, Crash, ServerArgs, Progress)):
@@ -302,16 +316,31 @@ class BootFolder:
             if len(changes) < MAX_CHANGES:
                 changes.setdefault(text[:300])
 
-    def _cut(self, event: Event) -> None:
-        """Starts over where a new boot begins."""
+    def _cut(self, event: Event, rank: Rank, writer: Optional[int]) -> bool:
+        """Starts over where a new boot begins; false where a process of a running server seems to say so, which is a quotation."""
+        if self._is_quoted(event, writer):
+            return False
         if isinstance(event, ServerArgs):
             self.boots += 1
-            self._begin(event.values)
+            self._begin(event.values, writer)
             self._changes.update(self._early_changes)
-        elif self._was_ready and isinstance(event, (InitBegin, WeightsBegin)):
+        elif self._was_ready or self._has_its_summary(rank, writer):
             # a server that was up does not load again: the line that opens the next boot was lost
             self.boots += 1
-            self._begin({})
+            self._begin({}, None)
+        return True
+
+    def _is_quoted(self, event: Event, writer: Optional[int]) -> bool:
+        """Whether this is none of a boot that begins, by who wrote it: what is served (prompts, answers) may hold a whole log."""
+        if writer is None or self._opener is None:
+            return False
+        if self._opener == self.main_pid and writer != self._opener:
+            return self._was_ready or isinstance(event, ServerArgs)
+        return self._was_ready and writer in self._members
+
+    def _has_its_summary(self, rank: Rank, writer: Optional[int]) -> bool:
+        state = self._ranks.get(_key_of(rank, writer))
+        return state is not None and state.summary is not None
 
     def _time(self, record: Record, entry: Entry) -> None:
         self._seen = True
@@ -332,17 +361,30 @@ class BootFolder:
             self._on_rank(event, rank, pid)
 
     def _on_rank(self, event: Event, rank: Rank, pid: Optional[int]) -> None:
-        key = (RankId(rank.dp or 0, rank.pp or 0, rank.tp or 0), -1 if rank.labelled else pid or 0)
+        key = _key_of(rank, pid)
         if key not in self._ranks and len(self._ranks) >= MAX_RANKS:
             self._overflow = True
             return
         state = self._ranks.setdefault(key, RankState(rank, pid))
+        if pid is not None and not self._is_one(state, pid):
+            return
         state.now = self._now
         STEPS[type(event)](state, event)
         state.last = type(event)
         state.pid = pid if pid is not None else state.pid
         self._traces.goes_on(pid)
         self._reach(state.phase)
+
+    def _is_one(self, state: RankState, pid: int) -> bool:
+        """Whether rank and process are one, as they are in one server; where all lines come through one process, it says nothing."""
+        self._members.add(pid)
+        if state.pid not in (None, pid):
+            self._doubled = self._doubled or f"processes {state.pid} and {pid} both call themselves {names_of([state.id])}"
+            return False
+        other = self._voices.setdefault(pid, state.id)
+        if other != state.id and self._opener not in (None, pid):
+            self._doubled = self._doubled or f"process {pid} calls itself both {names_of([other])} and {names_of([state.id])}"
+        return True
 
     def _reach(self, phase: str) -> None:
         if is_later(phase, self._phase):
@@ -529,9 +571,11 @@ class BootFolder:
         )
         pools = {state.id: pools_of(state, context) for state in states}
         if self._summaries or self._was_ready:
+            last = max((rank.pp for rank in (*wanted, *pools)), default=0)  # the only stage of a pipeline that holds a draft
             for stage in {rank.pp for rank in pools}:
                 ranks = [rank for rank in pools if rank.pp == stage]
-                pools.update(zip(ranks, proved([pools[rank] for rank in ranks], two=self._drafts in ALGORITHMS_WITH_A_POOL)))
+                two = stage == last and self._drafts in ALGORITHMS_WITH_A_POOL
+                pools.update(zip(ranks, proved([pools[rank] for rank in ranks], two)))
         # once the final line is printed, no rank captures any more: the scheduler that prints it is the last to begin
         until = self._reached.get("warmup", self._now)
         return tuple(report_of(state, pools[state.id], self._first, until) for state in states)
@@ -557,7 +601,7 @@ class BootFolder:
         reported = {parallel.key(report.id) for report in reports if (report.tokens or 0) > 0}
         missing = tuple(rank for rank in wanted if parallel.key(rank) not in reported)
         strangers = {parallel.key(report.id) for report in reports} - {parallel.key(rank) for rank in wanted}
-        return missing, bool(wanted) and not missing and not strangers and not self._overflow
+        return missing, bool(wanted) and not (missing or strangers or self._overflow or self._doubled)
 
     def _started_at(self) -> Optional[str]:
         if self._first_us is None:
@@ -648,6 +692,11 @@ class BootFolder:
                 f"{len(wanted)} ranks are expected, but no record carries a rank label (a logging configuration replaced SGLang's "
                 "prefix?), so the ranks cannot be told apart",
             ),
+            (
+                self._doubled is not None,
+                f"{self._doubled}: more than one server writes to this log, or the line that opens a later start was lost, and whose pools "
+                "these are is not proved",
+            ),
             (self._overflow, f"the log shows more than {MAX_RANKS} ranks: it is not believed"),
             (
                 self._unbalanced is not None,
@@ -704,8 +753,16 @@ _HANDLERS: dict[type[Event], Any] = {
 }
 
 
+_OPENINGS = (ServerArgs, InitBegin, WeightsBegin)
+
+
 def _id_of(rank: Rank) -> RankId:
     return RankId(rank.dp or 0, rank.pp or 0, rank.tp or 0)
+
+
+def _key_of(rank: Rank, pid: Optional[int]) -> tuple[RankId, int]:
+    """What tells the ranks of a log apart: their labels, or, where they have none, their processes."""
+    return _id_of(rank), -1 if rank.labelled else pid or 0
 
 
 def _silent_peer(cause: Cause, causes: Sequence[Cause], wanted: Sequence[RankId]) -> Optional[Cause]:

@@ -205,6 +205,7 @@ class UnitWatch:
         if not gone and service.main_pid and not self._checked:
             self._checked = True
             self._reader.check_begin(service.started_us)
+        self._folder.main_pid = 0 if gone else service.main_pid
         self._folder.feed_all(self._reader.read(self._invocation, self._unit, lambda: self._folder.in_traceback))
         allocation = self._folder.result(
             self._expected,

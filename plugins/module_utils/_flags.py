@@ -151,9 +151,11 @@ def value_of(asked: Mapping[Any, Any], name: str) -> Any:
 
 def attention_groups(effective: Mapping[Any, Any]) -> int:
     """How many groups share the requests under attention data parallelism; 1 without it."""
+    groups = count(effective.get("attn_dp_size")) or 1
     if effective.get("enable_dp_attention") is True:
-        return count(effective.get("dp_size")) or 1
-    return count(effective.get("attn_dp_size")) or 1
+        # from 0.5.22 on the groups have a size of their own, and dp_size counts replicas again
+        return max(groups, count(effective.get("dp_size")) or 1)
+    return groups
 
 
 def number_of(value: Any) -> Optional[float]:

@@ -363,7 +363,7 @@ _SENTENCES: tuple[tuple[str, Callable[[str], Optional[Event]]], ...] = (
     (r"(?:Signal )?SIGTERM received\b|Gracefully exiting\b|Received shutdown signal\b", lambda _body: Stopping()),
     (r"(?:\w{1,60} )?hit an exception:|Initialization failed\.|Server warmup failed; aborting startup", lambda body: Crash(body[:2000])),
     (r"Received (?:sigquit from a child|SIGQUIT from scheduler) process|SIGQUIT received\b", _child_died),
-    (r"Rank \d+ scheduler (?:is dead|died)|Subprocess [\w-]{1,80} \(pid=\d+\) crashed|Exit code: -?[1-9]", _child_died),
+    (r"(?:RuntimeError: )?Rank \d+ scheduler (?:is dead|died)|Subprocess [\w-]{1,80} \(pid=\d+\) crashed|Exit code: -?[1-9]", _child_died),
     (r"Scheduler or DataParallelController \d+ terminated with -?[1-9]|Child process unexpectedly failed with ", _child_died),
     (r"Ray scheduler actor terminated with error|Scheduler (?:PP\d+ )?TP\d+ crashed:", _child_died),
     (r"Not enough memory\. Please try|Loaded weights leave no GPU memory|Not enough GPU memory for", _fatal("not_enough_memory")),
@@ -469,6 +469,8 @@ def parse_record(text: str) -> list[Record]:
     text = text[:MAX_RECORD]
     if text.isprintable():
         return _parse_line(text)
+    if _QUOTED in text[:400].partition("\n")[0]:
+        return []  # with all the lines of a log that was given as an argument
     lines = re.split(r"[\r\n]", _ANSI.sub("", text))
     return [record for line in lines if line.strip() for record in _parse_line(line)]
 
