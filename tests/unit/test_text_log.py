@@ -118,6 +118,11 @@ def test_a_part_of_a_long_line_is_no_noise():
     assert record.event.values["tp_size"] == 3
 
 
+def test_a_part_that_looks_like_noise_is_no_whole_line():
+    text = docker("x\n") + docker(NOISE) + docker(stamped("TP0", READY) + "\n")
+    assert [entry.text for entry in GivenText(text.encode()).read(milestones_only, True)] == [NOISE + stamped("TP0", READY)]
+
+
 def test_a_text_is_read_once():
     log = GivenText(b"one\ntwo")
     assert [entry.text for entry in log.read(all_of, False)] == ["one", "two"]
@@ -354,27 +359,29 @@ def raw(lines: list[str], form: str) -> bytes:
     return "\n".join(lines).encode()
 
 
-def events(data: bytes, everything) -> list:
-    entries = Decoder().entries(Blocks([data[n : n + 50] for n in range(0, len(data), 50)]), everything)
+def events(data: bytes, size: int, everything) -> list:
+    entries = Decoder().entries(Blocks([data[n : n + size] for n in range(0, len(data), size)]), everything)
     return [record[:3] + record[4:] for entry in entries for record in parse_record(entry.text) if record.event]
 
 
 @settings(max_examples=600, deadline=None)
-@given(LOG_LINES, st.sampled_from(["plain", "docker", "journal"]))
-@example(["12", "Load weight begin. avail mem=1.00 GB"], "plain")
-@example(["INFO", "", "server_args=ServerArgs(tp_size=1)"], "plain")
-@example(["torch.OutOfMemoryError", "x"], "plain")
-@example(["torch.OutOfMemoryError: no memory"], "docker")
-def test_leaving_out_what_tells_nothing_loses_no_event(lines, form):
-    data = raw(lines, form) + b"\n"
-    assert events(data, milestones_only) == events(data, all_of)
+@given(LOG_LINES, st.sampled_from(["plain", "docker", "journal"]), st.sampled_from([50, 1 << 16]))
+@example(["12", "Load weight begin. avail mem=1.00 GB"], "plain", 1000)
+@example(["INFO", "", "server_args=ServerArgs(tp_size=1)"], "plain", 1000)
+@example(["torch.OutOfMemoryError", "x"], "plain", 1000)
+@example(["torch.OutOfMemoryError: no memory"], "docker", 1000)
+@example([NOISE + PIECES[0]], "docker", 1000)
+def test_leaving_out_what_tells_nothing_loses_no_event(lines, form, size):
+    data = b"first\n" + raw(lines, form) + b"\n"
+    assert events(data, size, milestones_only) == events(data, size, all_of)
 
 
 @settings(max_examples=600, deadline=None)
 @given(st.binary(max_size=200), st.sampled_from(PIECES), st.sampled_from([b"", b'{"log":"', b'{"__CURSOR":"x","MESSAGE":"']))
 def test_no_bytes_make_the_reader_fail_or_lose_an_event(noise, piece, begin):
     data = noise + b"\n" + begin + piece.encode() + noise + b"\n" + noise
-    assert events(data, milestones_only) == events(data, all_of)
+    for size in (50, 1000):
+        assert events(data, size, milestones_only) == events(data, size, all_of)
 
 
 def test_most_of_what_a_serving_server_writes_is_left_out():
