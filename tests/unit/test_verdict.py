@@ -580,7 +580,7 @@ def test_an_allocation_of_a_folded_log_is_judged_as_it_is() -> None:
         "The server is fired up and ready to roll!",
     ]
     for text in said:
-        rank_name, _, rest = text.partition(" ") if text.startswith("TP") else ("", "", text)
+        rank_name, _blank, rest = text.partition(" ") if text.startswith("TP") else ("", "", text)
         folder.feed(Entry(f"[2026-05-01 10:00:00{' ' * bool(rank_name)}{rank_name}] {rest}"))
     boot = folder.result(Parallelism()).as_dict()
     found = verdict(boot, flags={"model-path": "/m", "tp-size": 2, "mem-fraction-static": "0.9000", "kv-cache-dtype": "bf16"})
