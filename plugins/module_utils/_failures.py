@@ -82,7 +82,8 @@ KINDS = {
     "tensor_parallel": Kind(0, "other", "choose a tp_size that divides the model's heads and sizes"),
     "bad_arguments": Kind(0, "other", "correct the arguments of the server for this SGLang version"),
     "checkpoint_mismatch": Kind(
-        0, "other", "use files that belong together (weights and config.json, draft and target), and a tp_size that fits"),
+        0, "other", "use files that belong together (weights and config.json, draft and target), and a tp_size that fits"
+    ),
     "missing_file": Kind(0, "other", "check the paths of the model and the program, and that the user of the unit can see them"),
     "damaged_file": Kind(0, "other", "copy the model again: a file of it is incomplete or damaged (checkpoint_info tells which)"),
     "disk_full": Kind(0, "other", "free or add disk space, also where caches and temporary files lie (TMPDIR, HF_HOME, /dev/shm)"),

@@ -23,13 +23,21 @@ main| [2026-11-29 22:49:56] server_args={'model_path': '/srv/models/mla', 'tp_si
 rank| [2026-11-29 22:50:18] Init parallel begin.
 rank| [2026-11-29 22:50:21] Init parallel ends. elapsed=3.29 s
 """
-LOADING = ONE + """
+LOADING = (
+    ONE
+    + """
 rank| [2026-11-29 22:50:22] Load weight begin. avail mem=21.02 GB
 """
-LOADED = LOADING + """
+)
+LOADED = (
+    LOADING
+    + """
 rank| [2026-11-29 22:50:23] Load weight end. elapsed=1.00 s, type=DeepseekV3ForCausalLM, avail mem=20.86 GB, mem usage=0.16 GB.
 """
-SUMMED = LOADED + """
+)
+SUMMED = (
+    LOADED
+    + """
 rank| [2026-11-29 22:50:24] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 13599, KV size: 0.89 GB
 rank| [2026-11-29 22:50:24] Memory pool end. avail mem=19.76 GB
 rank| [2026-11-29 22:50:24] max_total_num_tokens=13599, chunked_prefill_size=4096, max_running_requests=8, context_len=4096, \
@@ -38,12 +46,15 @@ main| [2026-11-29 22:50:24] INFO:     Started server process [96]
 main| [2026-11-29 22:50:24] INFO:     Waiting for application startup.
 main| [2026-11-29 22:50:24] INFO:     Application startup complete.
 """
+)
 TWO = """
 main| [2026-11-29 23:20:53] server_args={'model_path': '/srv/models/gqa', 'tp_size': 2, 'mem_fraction_static': 0.05}
 TP1| [2026-11-29 23:21:50 TP1] Init parallel begin.
 TP0| [2026-11-29 23:21:50 TP0] Init parallel begin.
 """
-TWO_SUMMED = TWO + """
+TWO_SUMMED = (
+    TWO
+    + """
 TP0| [2026-11-29 23:21:53 TP0] Load weight begin. avail mem=19.41 GB
 TP1| [2026-11-29 23:21:53 TP1] Load weight begin. avail mem=19.36 GB
 TP1| [2026-11-29 23:21:54 TP1] Load weight end. elapsed=0.45 s, type=Qwen3ForCausalLM, avail mem=19.31 GB, mem usage=0.05 GB.
@@ -55,6 +66,7 @@ available_cpu_mem=18.37 GB
 TP1| [2026-11-29 23:21:59 TP1] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 16384, K size: 0.25 GB, V size: 0.25 GB
 TP1| [2026-11-29 23:21:59 TP1] Memory pool end. avail mem=18.25 GB
 """
+)
 KILLED = """
 main| [2026-11-29 22:50:23] Received sigquit from a child process. It usually means the child failed.
 main| [2026-11-29 22:50:23] kill_process_tree called: parent_pid=96, include_parent=True, pid=96
