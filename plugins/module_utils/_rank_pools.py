@@ -31,7 +31,8 @@ from ansible_collections.inferops.sglang.plugins.module_utils._timeline import d
 Number = TypeVar("Number", int, float)
 
 MAX_LINES = 64  # pool lines kept of one rank; SGLang prints one or two of each model
-ALIKE = 0.25  # by how much the memory for a token may differ between lines of one model: their figures are rounded
+ALIKE = 0.25  # by how much the memory for a token may differ between lines of one model
+ROUNDED = 0.005  # GiB by which each printed figure may be off
 MAX_VOTED = 8  # ranks whose pools are set against those of all others
 MAX_NAMES = 16  # spans of ranks in one message
 
@@ -85,11 +86,16 @@ class Pool:
         if (self.kv_gib is None) != (other.kv_gib is None):
             return False
         own, its = self._gib_per_token, other._gib_per_token
-        return abs(own - its) <= ALIKE * max(own, its)
+        return abs(own - its) <= ALIKE * max(own, its) + self._rounding + other._rounding
 
     @property
     def _gib_per_token(self) -> float:
         return (self.kv_gib or (self.k_gib or 0.0) + (self.v_gib or 0.0)) / (self.tokens or 1)
+
+    @property
+    def _rounding(self) -> float:
+        """By how much the memory for a token may be off: of a tiny model's pool two decimals tell next to nothing."""
+        return ROUNDED * (1 if self.kv_gib is not None else 2) / (self.tokens or 1)
 
 
 @dataclass(frozen=True)

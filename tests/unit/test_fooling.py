@@ -226,3 +226,13 @@ def test_groups_of_attention_data_parallelism_are_expected_under_either_name(arg
     # each group takes its share of the requests
     asked = Ask(200_000, flags={"max_running_requests": 32}, min_avail_gib=0)
     assert [finding.found for finding in judge(folded(whole).as_dict(), asked).findings] == []
+
+
+@pytest.mark.parametrize(("gib", "other"), [("0.01", "0.01"), ("0.00", "0.01"), ("0.02", "0.03")])
+def test_replicas_of_a_tiny_model_with_unequal_pools_are_alike_but_for_rounding(gib, other):
+    lines = [Line(stamped("", "server_args={'tp_size': 1, 'dp_size': 2}"))]
+    for dp, (tokens, size) in enumerate(((200_099, gib), (380_000, other))):
+        final = f"max_total_num_tokens={tokens}, chunked_prefill_size=8192, max_running_requests=16, context_len=190000"
+        pool = f"KV Cache is allocated. dtype: torch.bfloat16, #tokens: {tokens}, K size: {size} GB, V size: {size} GB"
+        lines += [Line(stamped(f"DP{dp}", text), 200 + dp) for text in (pool, "Memory pool end. avail mem=18.23 GB", final)]
+    assert passes([*lines, Line(stamped("", READY))])
