@@ -423,7 +423,7 @@ def _unknown(look: Look) -> str:
     return f", but {'; '.join(look.gaps)}, so what is missing here is unknown, not failed" if look.gaps else ""
 
 
-_STACK = re.compile(r"\s|frame #\d")
+_STACK = re.compile(r"\s|frame #\d|Exception raised from ")
 
 
 def _last_line(watch: Watch) -> str:

@@ -361,7 +361,9 @@ class Journal:
 
     def last_lines(self) -> list[str]:
         return [
-            "[W1129 23:31:11.833918401 socket.cpp:207] [c10d] The client socket has failed to connect to [192.0.2.7]:28002.",
+            "[E1130 00:00:03.084343724 socket.cpp:818] [c10d] The client socket has failed to connect to any network address of "
+            "(192.0.2.7, 25118).",
+            "Exception raised from run at /__w/pytorch/pytorch/torch/csrc/distributed/c10d/socket.cpp:820 (most recent call first):",
             "frame #0: c10::Error::Error(c10::SourceLocation, std::string) + 0x9d (0x7fb869e20b8d in libc10.so)",
             "frame #43: _start + 0x21 (0x628f41 in sglang::scheduler)",
         ]
@@ -369,5 +371,5 @@ class Journal:
 
 def test_the_last_line_in_a_message_is_no_frame_of_a_stack() -> None:
     text = explain(Journal(), "ready", 60, Look(read(ONE, ended=False), None, False))
-    assert "failed to connect to [192.0.2.7]:28002" in text
+    assert "network address of (192.0.2.7, 25118)" in text
     assert "frame #" not in text
