@@ -40,7 +40,7 @@ MOST_NAMED = 4096  # ranks, findings of a kind, texts: more are not looked at
 
 _RAISE = "raise mem_fraction_static: memory_plan says how far if this boot is among its observed ones"
 _LOWER = "lower mem_fraction_static, or need less beside the pool: fewer or smaller CUDA graphs, a smaller chunked_prefill_size"
-_FREE_CARD = "look what else holds memory on the emptiest card (nvidia-smi), free it and start again"
+_FREE_CARD = "look what else holds memory on the card of that rank (nvidia-smi), free it and start again"
 _READ_LOG = "read the log of this start around that rank"
 _NO_LOSS = "keep the whole log of a start (LogRateLimitIntervalSec=0, journalctl --all), and start the server again"
 _ODD = "give the allocation of inferops.sglang.allocation_info as it was returned"
@@ -336,13 +336,14 @@ def _spread(boot: _Boot, asked: Ask) -> Iterator[Finding]:
         known = [(rank.after_pool_gib, rank.place) for rank in boot.ranks if rank.place.pp == stage and rank.after_pool_gib is not None]
         if not allowed or len(known) < 2:
             continue
-        (least, fullest), (most, emptiest) = min(known), max(known)
+        least, fullest = min(known)
+        most, emptiest = max(known, key=lambda one: one[0])
         if round(most - least, 4) > allowed:
             yield Finding(
-                "spread", None, f"{allowed:.2f} GiB",
-                f"spread: {most - least:.2f} GiB between {label(fullest)} ({least:.2f} GiB left after its pool) and {label(emptiest)} "
-                f"({most:.2f}), {allowed:.2f} allowed",
-                _FREE_CARD.replace("emptiest card", f"card of {label(fullest)}"),
+                "spread", fullest, f"{allowed:.2f} GiB",
+                f"spread: {least:.2f} GiB left after its pool, {most - least:.2f} less than {label(emptiest)} ({most:.2f}), "
+                f"{allowed:.2f} allowed",
+                _FREE_CARD,
             )  # fmt: skip
 
 
@@ -414,7 +415,7 @@ def _finding_of(change: Change) -> Finding:
 
 # --- what is shown ----------------------------------------------------------------------------------------------------
 
-_WORDS = {"complete": "missing", "ready": "failed", "pool": "short", "headroom": "low memory", "draft": "no draft"}
+_WORDS = {"complete": "missing", "ready": "failed", "pool": "short", "headroom": "low memory", "spread": "less left", "draft": "no draft"}
 
 
 def _rows(boot: _Boot, required: int, findings: Iterable[Finding]) -> tuple[Row, ...]:

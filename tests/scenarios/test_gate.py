@@ -169,10 +169,13 @@ def test_a_card_that_others_use_is_named_though_every_pool_is_large_enough(host:
     free = ",".join(["98.7274"] * 5 + [FREE_GIB] + ["98.7274"] * 2)
     run = host.play({**profile("sglang-spread", 31600, STANDIN_FREE_GIB=free), "sglang_gate_settle_time": 0})
     assert run.code == 2, run.text
-    said = [line for line in report(run) if line.startswith("  - ")]
-    assert len(said) == 1, said
-    assert said[0].startswith("  - spread: 5.00 GiB between TP5 ("), said
-    assert said[0].endswith(", 4.00 allowed"), said
+    said = report(run)
+    assert [line.split()[-2:] for line in said[2:10] if not line.endswith("  ok")] == [["less", "left"]], said
+    assert said[7].startswith("  TP5   200,099       99 spare"), said
+    assert said[10:] == [
+        "  - rank TP5: spread: 4.85 GiB left after its pool, 5.00 less than TP0 (9.85), 4.00 allowed",
+        "    do: look what else holds memory on the card of that rank (nvidia-smi), free it and start again",
+    ]
 
 
 @pytest.mark.parametrize("how", ["systemctl kill --kill-whom=all -s KILL", "systemctl restart"])

@@ -149,7 +149,7 @@ AGAINST = {
     "odd headroom": (changed(ranks__0__last_avail_gib=float("nan")), ["- rank TP0: says not what memory it has left, 1.00 GiB wanted"]),
     "a wide spread": (
         changed(ranks__1__avail_after_pool_gib=3.8),
-        ["- spread: 4.10 GiB between TP1 (3.80 GiB left after its pool) and TP0 (7.90), 4.00 allowed"],
+        ["- rank TP1: spread: 3.80 GiB left after its pool, 4.10 less than TP0 (7.90), 4.00 allowed"],
     ),
     "one draft of two": (changed(ranks__1__draft=None), ["- rank TP1: no draft pool, which other ranks have"]),
     "no arguments": (
