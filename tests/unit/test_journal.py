@@ -417,7 +417,10 @@ def events(data: bytes, size: int, everything) -> list:
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(KINDS), st.lists(st.sampled_from(MESSAGES), max_size=2)), max_size=12), st.sampled_from([7, 300, 1 << 16]))
+@given(
+    st.lists(st.tuples(st.sampled_from(KINDS), st.lists(st.sampled_from(MESSAGES), max_size=2)), max_size=12),
+    st.sampled_from([7, 300, 1 << 16]),
+)
 def test_leaving_out_what_tells_nothing_loses_no_event(entries, size):
     data = exported([*kind, ("MESSAGE", "".join(texts))] for kind, texts in entries)
     assert events(data, size, milestones_only) == events(data, size, all_of)
