@@ -415,6 +415,7 @@ progress:
 """
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Optional
@@ -466,6 +467,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     },
     "require_ready": {"type": "bool", "default": False},
 }
+UNIT_NAME = re.compile(r"[\w:.\\@-]{1,255}", re.ASCII)  # what systemd allows
 TEXT_SOURCES = ("log_files", "log_text")
 JOURNAL_SOURCES = ("journal_directory", "journal_files")
 
@@ -526,9 +528,31 @@ def read_limits(module: AnsibleModule) -> dict[str, float]:
         ("tp_size", 1), ("pp_size", 1), ("dp_size", 1), ("wait_timeout", 0), ("settle_time", 0), ("weights_gib", 0)
     ):  # fmt: skip
         value = module.params[name]
-        if value is not None and value < least:
-            module.fail_json(msg=f"asked for {name}={value}, found that it is too small; give {name} as {least} or more, or leave it out")
+        if value is not None and not least <= value < float("inf"):
+            size = "too small" if value < least else "no number"
+            module.fail_json(msg=f"asked for {name}={value}, found that it is {size}; give {name} as {least} or more, or leave it out")
+    since = module.params["since"] or {}
+    if not 0 <= since.get("waited_s", 0) < float("inf") or (since.get("restarts") or 0) < 0:
+        module.fail_json(
+            msg=f"asked for since={dict(since)}, found no such time or restarts in it; give the progress that an earlier call returned"
+        )
     return limits
+
+
+def check_sources(module: AnsibleModule) -> None:
+    """A source that is named must be one name: a template that came out empty would choose another, a pattern several units."""
+    sources = ("unit", *JOURNAL_SOURCES, *TEXT_SOURCES)
+    for name in (*sources, "invocation_id"):
+        value = module.params[name]
+        names = [value] if isinstance(value, str) else value or []
+        empty = name in sources and name != "log_text" and value is not None and not (names and all(names))
+        if empty or (name != "log_text" and any("\0" in part for part in names)):
+            module.fail_json(msg=f"asked for {name}={str(value)[:300]!r}, found no name in it; give {name}, or leave it out")
+    unit = module.params["unit"]
+    if unit and not UNIT_NAME.fullmatch(unit):
+        module.fail_json(msg=f"asked for unit={unit[:300]!r}, found that no unit has such a name; give the name of one unit")
+    if all(module.params[name] is None for name in sources):
+        module.fail_json(msg=f"asked for a start, found no source of it; give one of {', '.join(sources)}")
 
 
 def as_seconds(value: Any) -> Optional[float]:
@@ -541,6 +565,7 @@ def as_seconds(value: Any) -> Optional[float]:
 
 def run(module: AnsibleModule) -> None:
     limits = read_limits(module)
+    check_sources(module)
     asked = module.params
     expected = Parallelism(asked["tp_size"], asked["pp_size"], asked["dp_size"])
     watch = make_watch(module, expected)

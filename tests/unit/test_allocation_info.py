@@ -5,14 +5,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Entry, Parallelism, ServiceState
 from ansible_collections.inferops.sglang.plugins.module_utils._boot_watch import (
@@ -211,6 +216,21 @@ BAD = [
     ("odd limit", {"log_text": "x", "phase_timeouts": {"weights": "soon"}}, "weights='soon'"),
     ("no ranks", {"log_text": "x", "tp_size": 0}, "asked for tp_size=0, found that it is too small; give tp_size as 1 or more"),
     ("negative time", {"log_text": "x", "wait_timeout": -1}, "asked for wait_timeout=-1"),
+    ("no time at all", {"unit": "x", "since": {"waited_s": float("nan")}}, "found no such time or restarts in it; give the progress"),
+    ("endless time", {"unit": "x", "since": {"waited_s": float("inf")}}, "found no such time or restarts in it; give the progress"),
+    ("restarts that were none", {"unit": "x", "since": {"restarts": -5}}, "'restarts': -5"),
+    ("no memory", {"unit": "x", "weights_gib": float("nan")}, "asked for weights_gib=nan, found that it is no number"),
+    ("endless memory", {"unit": "x", "weights_gib": "inf"}, "asked for weights_gib=inf, found that it is no number"),
+    ("a template that came out empty", {"unit": "", "journal_directory": "/x"}, "asked for unit='', found no name in it; give unit"),
+    ("no name", {"unit": ""}, "asked for unit='', found no name in it"),
+    ("no file", {"log_files": []}, "asked for log_files='[]', found no name in it"),
+    ("a file without a name", {"log_files": ["/x", ""]}, "found no name in it"),
+    ("no journal", {"journal_directory": ""}, "asked for journal_directory='', found no name in it"),
+    ("a source that is none", {"log_text": None}, "asked for a start, found no source of it; give one of unit, journal_directory"),
+    ("a pattern of units", {"unit": "sglang*"}, "asked for unit='sglang*', found that no unit has such a name; give the name of one unit"),
+    ("the file of a unit", {"unit": "/etc/systemd/system/sglang.service"}, "found that no unit has such a name"),
+    ("a name of two lines", {"unit": "a\nb"}, "found that no unit has such a name"),
+    ("a name with an end of its own", {"unit": "a\0b"}, "found no name in it"),
 ]
 
 
@@ -677,3 +697,56 @@ def test_how_far_the_weights_are_comes_from_the_driver_where_no_bar_is_in_the_jo
     host = Host(boot(), [])
     host.now = 30.0
     assert host.watch(gauge=gauge).look(final=False).allocation.phase_percent is None
+
+
+# --- what is returned is what is documented, both ways
+
+
+def undocumented(value: Any, documented: dict[str, Any], path: str = "") -> Iterator[str]:
+    """Where a result and its documentation differ: keys of one that the other has not, and values of another type."""
+    kinds = {"str": str, "int": int, "bool": bool, "float": (int, float), "dict": dict, "list": list}
+    for name in {*value, *documented}:
+        here, known = f"{path}.{name}", documented.get(name)
+        if known is None or name not in value:
+            yield f"{here} {'is not documented' if known is None else 'is not returned'}"
+            continue
+        item = value[name]
+        if item is None:
+            continue
+        if not isinstance(item, kinds[known["type"]]) or (isinstance(item, bool) and known["type"] != "bool"):
+            yield f"{here} is {item!r}, and no {known['type']}"
+        for part in item if isinstance(item, list) else [item]:
+            if isinstance(part, dict) and "contains" in known:
+                yield from undocumented(part, known["contains"], here)
+
+
+def returned(call: Any, **arguments: Any) -> dict[str, Any]:
+    result = call(**arguments)
+    json.dumps(result, allow_nan=False)
+    return {key: value for key, value in result.items() if key not in ("changed", "invocation", "failed", "msg", "progress")}
+
+
+def test_all_that_is_returned_is_documented_and_all_that_is_documented_is_returned(call, tmp_path, host):
+    host(show(), journal_of(tmp_path / "journal", (SECOND, NEW)))
+    documented = {name: part for name, part in yaml.safe_load(allocation_info.RETURN).items() if name != "progress"}
+    whole = returned(call, unit="sglang-k26", tp_size=8)
+    assert whole["allocation"]["ranks"][0]["draft"]
+    assert whole["service"]
+    crashed = as_text(SECOND.lines()[:-2], stamped("TP3", f"{CRASH}\n{OOM}"))
+    whole["allocation"]["failure"] = failed = returned(call, log_text=crashed)["allocation"]["failure"]
+    assert failed["rank"] == {"tp": 3, "pp": 0, "dp": 0}
+    assert sorted(undocumented(whole, documented)) == []
+    for name in sorted(path.name for path in LOGS.iterdir()):
+        saved = returned(call, log_files=[str(LOGS / name)])
+        saved["allocation"]["failure"] = saved["allocation"]["failure"] or failed
+        saved["service"] = whole["service"]
+        # each model of each rank may lack a pool, but no key of it
+        assert sorted(undocumented(saved, documented)) == [], name
+
+
+def test_what_is_told_of_a_start_under_way_is_documented(call, tmp_path, host):
+    host(show(), journal_of(tmp_path / "journal", (dataclasses.replace(SECOND, ready=False), NEW)))
+    progress = call(unit="sglang-k26", wait_for="ready", since={})["progress"]
+    described = yaml.safe_load(allocation_info.RETURN)["progress"]["description"]
+    taken = set(yaml.safe_load(allocation_info.DOCUMENTATION)["options"]["since"]["suboptions"])
+    assert set(progress) == taken == set(re.findall(r"V\((\w+)\)", str(described)))
