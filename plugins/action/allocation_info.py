@@ -10,6 +10,7 @@ that is already there costs one call and no line. The lines go to standard error
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any, Optional
 
@@ -56,14 +57,16 @@ class ActionModule(ActionBase):
 
     def _watch(self, arguments: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         host, unit = task_vars.get("inventory_hostname", "localhost"), str(arguments.get("unit"))
+        host += f" -> {self._task.delegate_to}" if self._task.delegate_to else ""
         known: dict[str, Any] = {}
-        polls, waited_s = 0, 0.0
+        polls, waited_s, began = 0, 0.0, time.monotonic()
         while True:
             seen = self._execute_module(MODULE, module_args={**arguments, "since": known}, task_vars=task_vars)
-            polls, waited_s = polls + seen.get("polls", 0), seen.get("waited_s", 0.0)
+            # what the calls themselves take is waiting, too
+            polls, waited_s = polls + seen.get("polls", 0), max(seen.get("waited_s", 0.0), int(time.monotonic() - began))
             progress = seen.pop("progress", None)
-            if progress is not None or (known and not seen.get("failed")):
+            if not self._task.no_log and (progress is not None or (known and not seen.get("failed"))):
                 Display().display(progress_line(host, unit, seen.get("allocation"), waited_s), stderr=True)
             if progress is None:
                 return {**seen, "polls": polls} if polls else seen
-            known = progress
+            known = {**progress, "waited_s": waited_s}

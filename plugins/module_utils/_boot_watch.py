@@ -274,7 +274,7 @@ def observe(watch: Watch, terms: Terms, clock: Clock) -> Observation:
     patience = _Patience(terms, clock)
     outcome = wait_until(lambda: watch.look(final=False), patience.over, max(terms.timeout_s - before, 0.0), POLL_S, clock)
     look, waited, polls = outcome.value, before + outcome.elapsed_s, outcome.polls
-    if patience.has_news:
+    if patience.has_news and waited < terms.timeout_s:
         return Observation(look, None, waited, polls, pending=True)
     if _reached(look, terms.goal) and terms.settle_s:
         settled = _settle(watch, look, terms, clock)
@@ -438,6 +438,8 @@ def _remedy(look: Look) -> str:
         return allocation.failure.remedy + (f" (at least {least:.4f})" if least is not None else "")
     if allocation is None and look.service is not None and not look.service.exists:
         return "check the name of the unit, and that it is installed on this host"
+    if allocation is None and look.service is not None and look.service.load_state != "loaded":
+        return f"see why the unit's load state is {look.service.load_state} (systemctl status), then start it"
     if allocation is None or allocation.stopped:
         return "start the server, then look again"
     if allocation.dropped_messages:

@@ -467,7 +467,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     },
     "require_ready": {"type": "bool", "default": False},
 }
-UNIT_NAME = re.compile(r"[\w:.\\@-]{1,255}", re.ASCII)  # what systemd allows
+UNIT_NAME = re.compile(r"(?!.*@(?:\.|$))[\w:.\\@-]{1,255}", re.ASCII)  # what systemd allows, and no template without an instance
 TEXT_SOURCES = ("log_files", "log_text")
 JOURNAL_SOURCES = ("journal_directory", "journal_files")
 

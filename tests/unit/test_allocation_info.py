@@ -229,6 +229,8 @@ BAD = [
     ("a source that is none", {"log_text": None}, "asked for a start, found no source of it; give one of unit, journal_directory"),
     ("a pattern of units", {"unit": "sglang*"}, "asked for unit='sglang*', found that no unit has such a name; give the name of one unit"),
     ("the file of a unit", {"unit": "/etc/systemd/system/sglang.service"}, "found that no unit has such a name"),
+    ("a template without an instance", {"unit": "sglang@"}, "found that no unit has such a name"),
+    ("a template without an instance, in full", {"unit": "sglang@.service"}, "found that no unit has such a name"),
     ("a name of two lines", {"unit": "a\nb"}, "found that no unit has such a name"),
     ("a name with an end of its own", {"unit": "a\0b"}, "found no name in it"),
 ]
@@ -335,6 +337,17 @@ def test_a_unit_that_does_not_exist_is_no_failure_unless_it_is_waited_for(call, 
     with pytest.raises(Failed) as failed:
         call(unit="sglang-k26", wait_for="ready", wait_timeout=600)
     assert failed.value.args[0]["msg"].endswith("; check the name of the unit, and that it is installed on this host")
+
+
+def test_a_unit_that_cannot_be_started_says_why(call, tmp_path, host):
+    masked = show(LoadState="masked", ActiveState="inactive", SubState="dead", MainPID="0", InvocationID="")
+    journal = Journal()
+    journal.server([Line("other")], OLD, "other.service")
+    journal.write(tmp_path / "journal")
+    host(masked, str(tmp_path / "journal"))
+    with pytest.raises(Failed) as failed:
+        call(unit="sglang-k26", wait_for="ready", wait_timeout=0)
+    assert failed.value.args[0]["msg"].endswith("; see why the unit's load state is masked (systemctl status), then start it")
 
 
 def test_a_unit_that_was_never_started_has_no_allocation(call, tmp_path, host):
@@ -640,6 +653,14 @@ def test_the_time_of_all_calls_together_is_limited():
     seen = host.observe(timeout=100, since=known)
     assert (seen.pending, seen.waited_s, seen.look.allocation.failure.kind) == (False, 100.0, "hang")
     assert "within 100 s" in seen.problem
+
+
+@pytest.mark.parametrize("phase", ["starting", "weights", None])
+def test_no_news_is_told_when_the_time_is_over(phase):
+    host = Host(boot()[:2], [])
+    host.now = 10.0
+    seen = host.observe(timeout=0, since=Milestone(NEW, 0, phase, None, 0.0))
+    assert (seen.pending, seen.waited_s, seen.look.allocation.failure.kind) == (False, 0.0, "hang")
 
 
 def test_a_caller_hears_at_least_every_five_minutes():

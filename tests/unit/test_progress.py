@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Optional
 
 import pytest
 from ansible.plugins.action import ActionBase
+from ansible_collections.inferops.sglang.plugins.action import allocation_info
 from ansible_collections.inferops.sglang.plugins.action.allocation_info import ActionModule, duration, progress_line
 
 WEIGHTS = {"phase": "weights", "phase_percent": 40, "waiting_for": "TP0-TP7 loading weights"}
@@ -46,9 +47,10 @@ class Terminal:
         self.calls.append({**module_args, "wrap_async": wrap_async} if wrap_async else module_args)
         return self._left.pop(0)
 
-    def run(self, check_mode: bool = False, in_background: int = 0, **arguments: Any) -> dict[str, Any]:
+    def run(self, task: Optional[dict[str, Any]] = None, **arguments: Any) -> dict[str, Any]:
         action = ActionModule()
-        action._task = SimpleNamespace(args=arguments, async_val=in_background, check_mode=check_mode)
+        ordinary = {"async_val": 0, "check_mode": False, "no_log": False, "delegate_to": None}
+        action._task = SimpleNamespace(args=arguments, **{**ordinary, **(task or {})})
         action._connection = SimpleNamespace(has_native_async=False)
         return action.run(None, {"inventory_hostname": "gpu01"})
 
@@ -73,6 +75,27 @@ def test_each_phase_is_one_line_on_standard_error_and_the_result_is_the_last_cal
     assert (found["waited_s"], found["polls"], "progress" in found) == (80, 9, False)
 
 
+def test_a_task_that_is_not_to_be_logged_shows_no_line(monkeypatch, capsys):
+    terminal = Terminal(monkeypatch, capsys, [result("weights", 12), result("ready", 80, False)])
+    assert terminal.run(unit="sglang", wait_for="ready", task={"no_log": True})["waited_s"] == 80
+    assert terminal.shown() == ([], [])
+
+
+def test_a_host_that_another_one_stands_in_for_is_named(monkeypatch, capsys):
+    terminal = Terminal(monkeypatch, capsys, [result("weights", 12), result("ready", 80, False)])
+    terminal.run(unit="sglang", wait_for="ready", task={"delegate_to": "gpu02"})
+    assert terminal.shown()[1][0] == "[gpu01 -> gpu02] sglang | weights | 12 s"
+
+
+def test_what_the_calls_take_counts_as_waiting(monkeypatch, capsys):
+    terminal = Terminal(monkeypatch, capsys, [result("weights", 0.1), result("ready", 0.2, False)])
+    seconds = iter((100.0, 107.5, 131.0))
+    monkeypatch.setattr(allocation_info, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    terminal.run(unit="sglang", wait_for="ready")
+    assert terminal.calls[1]["since"] == {"phase": "weights", "waited_s": 7}
+    assert terminal.shown()[1] == ["[gpu01] sglang | weights | 7 s", "[gpu01] sglang | ready | 31 s"]
+
+
 def test_a_server_that_is_already_there_costs_one_call_and_no_line(monkeypatch, capsys):
     terminal = Terminal(monkeypatch, capsys, [result("ready", 0, False)])
     assert terminal.run(unit="sglang", wait_for="ready")["polls"] == 3
@@ -94,14 +117,14 @@ ALONE = [
     ({"unit": "sglang", "journal_directory": "/x", "wait_for": "ready"}, {}),
     ({"unit": "sglang", "wait_for": "ready", "since": {"phase": "weights"}}, {}),
     ({"unit": "sglang", "wait_for": "ready"}, {"check_mode": True}),
-    ({"unit": "sglang", "wait_for": "ready"}, {"in_background": 600}),
+    ({"unit": "sglang", "wait_for": "ready"}, {"async_val": 600}),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "task"), ALONE)
 def test_otherwise_the_module_runs_once_as_it_was_asked(monkeypatch, capsys, arguments, task):
     terminal = Terminal(monkeypatch, capsys, [result("weights", 0)])
-    terminal.run(**arguments, **task)
-    background = {"wrap_async": True} if task.get("in_background") else {}
+    terminal.run(task, **arguments)
+    background = {"wrap_async": True} if task.get("async_val") else {}
     assert terminal.calls == [{**arguments, **background}]
     assert terminal.shown() == ([], [])
