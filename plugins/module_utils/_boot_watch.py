@@ -374,6 +374,8 @@ def _call_it_a_hang(look: Look, terms: Terms, waited_s: float, overdue: Optional
     allocation = look.allocation
     if allocation is None or _reached(look, terms.goal) or allocation.failure is not None or look.gaps:
         return look  # where a part of the log is missing, the line that is waited for may be in it
+    if not terms.timeout_s and not overdue:
+        return look  # nobody waited
     behind = [report.id for report in allocation.ranks if report.phase == _last_phase(allocation)]
     rank = behind[0].as_dict() if len(behind) == 1 and len(allocation.ranks) > 1 else None
     over = f"stands in phase {overdue} for longer than its limit of {terms.phase_timeouts[overdue]:g} s" if overdue else ""

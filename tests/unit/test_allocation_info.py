@@ -660,7 +660,8 @@ def test_no_news_is_told_when_the_time_is_over(phase):
     host = Host(boot()[:2], [])
     host.now = 10.0
     seen = host.observe(timeout=0, since=Milestone(NEW, 0, phase, None, 0.0))
-    assert (seen.pending, seen.waited_s, seen.look.allocation.failure.kind) == (False, 0.0, "hang")
+    assert (seen.pending, seen.waited_s, seen.look.allocation.phase, seen.look.allocation.failure) == (False, 0.0, "weights", None)
+    assert seen.problem.startswith(f"asked for {UNIT} to be ready; found: phase weights")
 
 
 def test_a_caller_hears_at_least_every_five_minutes():
