@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Optional, TypeVar
 from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import (
     Capture,
     Event,
+    InitBegin,
     KvPool,
     MambaPool,
     PoolEnd,
@@ -209,6 +210,8 @@ class RankState:
 
     def stage(self) -> str:
         """What this rank was doing last, for the failures that only differ by that."""
+        if self.last is InitBegin and self.phase == "starting":
+            return "start"
         if self.last is WeightsBegin:
             return "draft_weights" if self.has_pool else "weights"
         if self.last in (Capture, PostCapturePool, Summary):
@@ -219,6 +222,10 @@ class RankState:
 
 
 # --- what an event does to its rank -----------------------------------------------------------------------------------
+
+
+def _init_begin(_state: RankState, _event: InitBegin) -> None:
+    """The rank is there; nothing is known of it yet."""
 
 
 def _weights_begin(state: RankState, event: WeightsBegin) -> None:
@@ -292,6 +299,7 @@ def _saw(state: RankState, avail_gib: Optional[float]) -> None:
 
 
 STEPS: dict[type[Event], Any] = {
+    InitBegin: _init_begin,
     WeightsBegin: _weights_begin,
     WeightsEnd: _weights_end,
     KvPool: _pool_line,

@@ -527,6 +527,13 @@ def test_no_progress_is_a_hang_that_names_phase_rank_and_last_line():
     assert "(last line: '[2026-05-30 22:08:02] Load weight begin. avail mem=80.00 GB')" in seen.problem
 
 
+def test_a_hang_in_the_first_phase_names_the_ranks_that_are_there():
+    begin = "Init torch distributed begin."
+    ranks = [(0, NEW, stamped("", "server_args={'tp_size': 2}")), (1, NEW, stamped("TP0", begin)), (1, NEW, stamped("TP1", begin))]
+    seen = Host(ranks, []).observe(timeout=60)
+    assert "the start stands in phase starting, behind: TP0-TP1 (starting), without a pool: TP0-TP1" in seen.problem
+
+
 def test_a_phase_that_takes_too_long_is_a_hang_before_the_time_is_over():
     seen = Host(boot()[:2], []).observe(limits={"weights": 30, "starting": 11})
     assert (seen.look.allocation.failure.kind, seen.waited_s) == ("hang", 40.0)
