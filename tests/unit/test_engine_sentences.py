@@ -298,8 +298,8 @@ systemd| sglang.service: Failed with result 'exit-code'.
 def read(log: str, ended: bool = True) -> Allocation:
     folder = BootFolder()
     for line in log.split("\n"):
-        writer, bar, text = line.partition("| ")
-        if bar:
+        writer, mark, text = line.partition("| ")
+        if mark:
             folder.feed(Entry(text, PIDS.get(writer, 1), manager=writer == "systemd"))
     return folder.result(Parallelism(), ended=ended)
 
