@@ -336,7 +336,9 @@ class BootFolder:
             return False
         if self._opener == self.main_pid and writer != self._opener:
             return self._was_ready or isinstance(event, ServerArgs)
-        return self._was_ready and writer in self._members
+        # a rank opens no boot; and from the final line on requests may come
+        is_a_rank = isinstance(event, ServerArgs) and writer != self._opener
+        return (is_a_rank or self._was_ready or bool(self._summaries)) and writer in self._members
 
     def _has_its_summary(self, rank: Rank, writer: Optional[int]) -> bool:
         state = self._ranks.get(_key_of(rank, writer))
@@ -590,10 +592,10 @@ class BootFolder:
         if labelled:
             return sorted(labelled, key=lambda state: state.id)
         bare = list(self._ranks.values())
-        with_pool = [state for state in bare if state.has_pool]
-        if len(wanted) > 1 or len(with_pool) > 1:
+        with_model = [state for state in bare if state.has_pool or state.loads]
+        if len(wanted) > 1 or len(with_model) > 1:
             return []
-        return with_pool or bare[:1]
+        return with_model or bare[:1]
 
     def _completeness(
         self, wanted: Sequence[RankId], reports: Sequence[RankReport], parallel: Parallelism

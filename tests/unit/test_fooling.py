@@ -84,6 +84,33 @@ def test_a_log_that_a_helper_of_the_unit_prints_is_no_start_while_the_main_proce
     assert passes([*server(ENOUGH), *quoted(server(SHORT), 999)], main_pid=MAIN)
 
 
+def spoken(pick: random.Random, lines: list[Line], fake: list[Line], begin: int) -> list[Line]:
+    """The server's lines with the others in between, from this one on; these may be incomplete, and glued to one record."""
+    fake = [line for line in fake if pick.random() < 0.95]
+    if pick.random() < 0.3:
+        glue = pick.choice((" ", "\r", "\n", "\x1b[0m"))
+        fake = [Line(glue.join(line.text for line in fake), fake[0].pid)] if fake else []
+    mixed, at = list(lines), pick.randrange(begin, len(lines) + 1)
+    for line in fake:
+        mixed.insert(at, line)
+        at += 1 if pick.random() < 0.5 else pick.randint(1, len(mixed) - at)
+    return mixed
+
+
+@pytest.mark.parametrize("tp", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("who", "main_pid", "begin"),
+    [(MAIN, MAIN, -1), (MAIN, 0, -1), (RANKS, MAIN, -2), (RANKS, 0, -2), (999, MAIN, 3)],
+    ids=["the front", "the front of a saved journal", "a rank", "a rank of a saved journal", "a helper"],
+)
+def test_no_words_of_others_make_up_for_a_short_pool(who, main_pid, begin, tp):
+    """The front and the ranks may quote from when they take requests on, a helper of the unit from when a rank loads."""
+    for seed in range(250):
+        pick = random.Random(seed)
+        lines, fake = server(SHORT, tp=tp), quoted(server(ENOUGH, tp=pick.choice((1, 2, 4))), who)
+        assert not passes(spoken(pick, lines, fake, begin % len(lines)), main_pid), seed
+
+
 def test_a_wrapper_that_starts_its_server_again_in_the_same_unit_shows_the_newest_start():
     again = server(SHORT, main=500, ranks=601)
     assert not passes([*server(ENOUGH), *again], main_pid=1)
