@@ -152,6 +152,14 @@ class Parallelism:
             dp_attention=self.dp_attention or server_args.get("enable_dp_attention") is True or groups > 1,
         )
 
+    def against(self, server_args: dict[str, Any]) -> list[str]:
+        """Where these sizes are not the server's own, in words. Of a server that spans nodes they may be those of one node."""
+        if (_size(server_args.get("nnodes")) or 1) > 1:
+            return []
+        own = Parallelism().over(server_args)
+        pairs = [(name, getattr(self, name), getattr(own, name)) for name in ("tp_size", "pp_size", "dp_size")]
+        return [f"{name}={given} was given, the server runs with {found}" for name, given, found in pairs if given and found and given != found]
+
     def ranks(self) -> tuple[RankId, ...]:
         """Every rank that must report; empty where the tensor parallel size is not known or no size of a real deployment.
 
@@ -523,6 +531,7 @@ class BootFolder:
         dead = service is not None and service.dead
         failure = outweighed(self._failure(reports, wanted, service, ended or dead), verdict)
         missing, complete = self._completeness(wanted, reports, parallel)
+        others = expected.against(self._args)
         underway = failure is None and not dead and not self._was_ready and not self._stopping
         return Allocation(
             invocation_id=invocation_id,
@@ -536,11 +545,11 @@ class BootFolder:
             ready=failure is None and not dead and (self._ready or (saved and self._stopping and self._was_ready)),
             was_ready=self._was_ready,
             stopped=failure is None and (self._stopping or dead),
-            complete=complete,
+            complete=complete and not others,
             ranks=reports,
             missing_ranks=missing,
             min_tokens=least(report.tokens for report in reports),
-            capacity_tokens=capacity_of(reports) if complete else None,
+            capacity_tokens=capacity_of(reports) if complete and not others else None,
             max_total_num_tokens=self._total_tokens,
             context_len=self._from_summary("context_len"),
             max_running_requests=self._from_summary("max_running_requests"),
@@ -553,7 +562,7 @@ class BootFolder:
             elapsed_s=self._elapsed(),
             last_milestone=self._milestone,
             dropped_messages=self._suppressed,
-            notes=(*self._log_notes(wanted), *self._pool_notes(reports), *(f"SGLang says: {text}" for text in self._changes)),
+            notes=(*others, *self._log_notes(wanted), *self._pool_notes(reports), *(f"SGLang says: {text}" for text in self._changes)),
         )
 
     @property

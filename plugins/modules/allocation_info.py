@@ -60,7 +60,9 @@ options:
       - By default the unit's current one, or its newest one in the journal.
     type: str
   tp_size:
-    description: Tensor parallel size, which says how many ranks must report. By default what the server says in its own log.
+    description:
+      - Tensor parallel size, which says how many ranks must report. By default what the server says in its own log.
+      - A size that is not the server's own proves nothing, but for a server that spans nodes. There it is the ranks of the first node.
     type: int
   pp_size:
     description: Pipeline parallel size. By default what the server says in its own log.

@@ -470,6 +470,22 @@ def test_given_sizes_win_over_the_logs():
     assert [rank.tp for rank in allocation.missing_ranks] == [2, 3]
 
 
+def test_sizes_that_are_not_the_servers_own_prove_nothing():
+    lines = [arguments(tp_size=4), *HEALTHY[1:]]  # of its four ranks two are there
+    allocation = fold(lines, Parallelism(tp_size=2))
+    assert (allocation.complete, allocation.capacity_tokens) == (False, None)
+    assert "tp_size=2 was given, the server runs with 4" in allocation.notes
+    assert not pool_sufficient(allocation.as_dict(), 1)
+
+
+def test_of_a_server_that_spans_nodes_the_ranks_of_one_may_be_asked_for():
+    lines = [arguments(tp_size=4, nnodes=2), *HEALTHY[1:]]
+    assert [rank.tp for rank in fold(lines).missing_ranks] == [2, 3]
+    allocation = fold(lines, Parallelism(tp_size=2))
+    assert allocation.complete
+    assert "the server spans 2 nodes, and the log of one node shows only its own ranks" in allocation.notes
+
+
 def test_without_server_args_and_sizes_nothing_is_complete():
     allocation = fold(HEALTHY[1:])
     assert (allocation.complete, allocation.missing_ranks) == (False, ())

@@ -268,8 +268,11 @@ def test_require_ready_says_why_a_ready_server_is_not_enough(call):
     assert "phase ready, and not every rank is proved to have its pool: " in failed.value.args[0]["msg"]
     assert "the number of ranks is unknown (no usable tp_size in the log or given)" in failed.value.args[0]["msg"]
     assert "; give tp_size (pp_size, dp_size)" in failed.value.args[0]["msg"]
+    whole = as_text(KimiStart(0.92, 8, 200000, 13.09, 0.29, 8.0, [6.0] * 8).lines())
+    with pytest.raises(Failed, match="is proved to have its pool: tp_size=4 was given, the server runs with 8"):
+        call(log_text=whole, require_ready=True, tp_size=4)
     with pytest.raises(Failed, match="ranks reported that were not expected"):
-        call(log_text=as_text(KimiStart(0.92, 8, 200000, 13.09, 0.29, 8.0, [6.0] * 8).lines()), tp_size=4, require_ready=True)
+        call(log_text=whole.replace("tp_size=8", "tp_size=4"), require_ready=True)
 
 
 def test_a_failed_start_does_not_fail_the_module_unless_it_is_asked_for(call):
