@@ -158,7 +158,7 @@ class Parallelism:
             return []
         own = Parallelism().over(server_args)
         pairs = [(name, getattr(self, name), getattr(own, name)) for name in ("tp_size", "pp_size", "dp_size")]
-        return [f"{name}={given} was given, the server runs with {found}" for name, given, found in pairs if given and found and given != found]
+        return [f"{name}={size} was given, the server runs with {found}" for name, size, found in pairs if size and found and size != found]
 
     def ranks(self) -> tuple[RankId, ...]:
         """Every rank that must report; empty where the tensor parallel size is not known or no size of a real deployment.
