@@ -387,6 +387,9 @@ class BootFolder:
 
     def _is_one(self, state: RankState, pid: int) -> bool:
         """Whether rank and process are one, as they are in one server; where all lines come through one process, it says nothing."""
+        if len(self._members) > MAX_RANKS and pid not in self._members:
+            self._overflow = True
+            return False
         self._members.add(pid)
         if state.pid not in (None, pid):
             self._doubled = self._doubled or f"processes {state.pid} and {pid} both call themselves {names_of([state.id])}"

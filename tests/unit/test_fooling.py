@@ -9,7 +9,13 @@ import dataclasses
 import random
 
 import pytest
-from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Allocation, BootFolder, Entry, Parallelism
+from ansible_collections.inferops.sglang.plugins.module_utils._allocation import (
+    MAX_RANKS,
+    Allocation,
+    BootFolder,
+    Entry,
+    Parallelism,
+)
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalReader, Source
 from ansible_collections.inferops.sglang.plugins.module_utils._verdict import Ask, judge
 from ansible_collections.inferops.sglang.plugins.test.sglang import pool_sufficient
@@ -187,6 +193,13 @@ def test_another_process_that_speaks_of_the_unit_is_none_of_its_starts(tmp_path)
     folder = BootFolder()
     folder.feed_all(reader.read("a" * 32, "sglang-k26.service", lambda: False))
     assert folder.result(Parallelism()).min_tokens == SHORT
+
+
+def test_more_processes_than_any_deployment_has_are_not_believed():
+    folder = BootFolder()
+    folder.feed_all(Entry(stamped("TP0", "Memory pool end. avail mem=1.00 GB"), pid=pid) for pid in range(1000, 1000 + 2 * MAX_RANKS))
+    assert len(folder._members) <= MAX_RANKS + 1
+    assert not folder.result(Parallelism(tp_size=1)).complete
 
 
 # --- what must not be refused
