@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any, NamedTuple, Optional
 
+from ansible_collections.inferops.sglang.plugins.module_utils._boot_notes import BootFacts, log_notes, pool_notes
 from ansible_collections.inferops.sglang.plugins.module_utils._failure_figures import BootFigures
 from ansible_collections.inferops.sglang.plugins.module_utils._failure_kinds import kind_of
 from ansible_collections.inferops.sglang.plugins.module_utils._failures import (
@@ -29,8 +30,8 @@ from ansible_collections.inferops.sglang.plugins.module_utils._failures import (
     of_no_rank,
     outweighed,
     process_index,
-    unbalanced_words,
 )
+from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import MAX_RANKS, Parallelism, share_of, size_of
 from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import (
     STEPS,
     PoolContext,
@@ -44,6 +45,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import
     proved,
     report_of,
 )
+from ansible_collections.inferops.sglang.plugins.module_utils._service_state import ServiceState
 from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import (
     Changed,
     Crash,
@@ -69,7 +71,6 @@ from ansible_collections.inferops.sglang.plugins.module_utils._startup_log impor
 from ansible_collections.inferops.sglang.plugins.module_utils._timeline import PHASES, BootClock, durations, is_later
 
 MAX_CHANGES = 16  # sentences on changed flags that are kept
-MAX_RANKS = 4096  # more ranks than any deployment has: a log that shows more is not believed
 
 
 class Entry(NamedTuple):
@@ -84,106 +85,6 @@ class Entry(NamedTuple):
     manager: bool = False  # written by the service manager about the unit
     daemon: bool = False  # written by the log daemon about itself
     clock_us: Optional[int] = None
-
-
-@dataclass(frozen=True)
-class ServiceState:
-    """What the service manager says about the unit now."""
-
-    active_state: str
-    sub_state: str
-    result: str
-    load_state: str
-    main_pid: int
-    n_restarts: int
-    invocation_id: str
-    exec_main_status: int
-    job: bool = False
-    digest: Optional[str] = None
-    log_namespace: str = ""  # the journal of its own that it logs to
-    started_us: int = 0  # when its process was started, in microseconds of the clock that never jumps
-
-    @property
-    def exists(self) -> bool:
-        return self.load_state != "not-found" or self.active_state != "inactive"
-
-    @property
-    def dead(self) -> bool:
-        """No process runs and none is about to start: failed, stopped, or waiting for its automatic restart."""
-        if self.sub_state == "auto-restart":
-            return True
-        return self.active_state in ("failed", "inactive") and not self.job
-
-    @property
-    def failed(self) -> bool:
-        return self.active_state == "failed" or self.sub_state == "auto-restart"
-
-    def as_dict(self) -> dict[str, Any]:
-        values = asdict(self)
-        for name in ("job", "log_namespace", "started_us"):
-            del values[name]
-        return values
-
-    def sentence(self) -> str:
-        """The state in words, for messages."""
-        return (
-            f"the unit is {self.active_state} ({self.sub_state}), result {self.result}, exit status {self.exec_main_status}, "
-            f"{self.n_restarts} automatic restarts"
-        )
-
-
-@dataclass(frozen=True)
-class Parallelism:
-    """Sizes as in SGLang's flags; None: not given."""
-
-    tp_size: Optional[int] = None
-    pp_size: Optional[int] = None
-    dp_size: Optional[int] = None
-    dp_attention: bool = False
-
-    def over(self, server_args: dict[str, Any]) -> Parallelism:
-        """These sizes, completed by what the server says about itself."""
-        replicas, groups = (_size(server_args.get(name)) or 0 for name in ("dp_size", "attn_dp_size"))
-        return Parallelism(
-            tp_size=self.tp_size or _size(server_args.get("tp_size")),
-            pp_size=self.pp_size or _size(server_args.get("pp_size")),
-            # from 0.5.22 on groups of attention data parallelism have a size of their own; one of the two is 1
-            dp_size=self.dp_size or max(replicas, groups) or None,
-            dp_attention=self.dp_attention or server_args.get("enable_dp_attention") is True or groups > 1,
-        )
-
-    def against(self, server_args: dict[str, Any]) -> list[str]:
-        """Where these sizes are not the server's own, in words. Of a server that spans nodes they may be those of one node."""
-        if (_size(server_args.get("nnodes")) or 1) > 1:
-            return []
-        own = Parallelism().over(server_args)
-        pairs = [(name, getattr(self, name), getattr(own, name)) for name in ("tp_size", "pp_size", "dp_size")]
-        return [f"{name}={size} was given, the server runs with {found}" for name, size, found in pairs if size and found and size != found]
-
-    def ranks(self) -> tuple[RankId, ...]:
-        """Every rank that must report; empty where the tensor parallel size is not known or no size of a real deployment.
-
-        With attention data parallelism the DP label splits the TP ranks; without it every DP replica has all of them.
-        """
-        tp, pp, dp = self.tp_size or 0, self.pp_size or 1, self.dp_size or 1
-        if not 0 < tp * pp * dp <= MAX_RANKS:
-            return ()
-        if self.dp_attention:
-            group = max(tp // dp, 1)
-            return tuple(RankId(t // group, p, t) for p in range(pp) for t in range(tp))
-        return tuple(RankId(d, p, t) for d in range(dp) for p in range(pp) for t in range(tp))
-
-    def key(self, rank: RankId) -> RankId:
-        """What tells two ranks apart: with attention data parallelism the TP rank alone, whichever DP group it serves."""
-        return rank._replace(dp=0) if self.dp_attention else rank
-
-
-def _size(value: Any) -> Optional[int]:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
-
-
-def _share(value: Any) -> Optional[float]:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1 else None
 
 
 @dataclass(frozen=True)
@@ -565,7 +466,7 @@ class BootFolder:
             elapsed_s=self._elapsed(),
             last_milestone=self._milestone,
             dropped_messages=self._suppressed,
-            notes=(*others, *self._log_notes(wanted), *self._pool_notes(reports), *(f"SGLang says: {text}" for text in self._changes)),
+            notes=(*others, *self._notes(wanted, reports), *(f"SGLang says: {text}" for text in self._changes)),
         )
 
     @property
@@ -581,7 +482,7 @@ class BootFolder:
             template=next((state for state in states if state.closed), None),
             total=self._total_tokens if len({state.printed for state in states}) == 1 else None,
             silent=not any(state.has_pool_lines for state in states),
-            dcp_size=_size(self._args.get("dcp_size")) or 1,
+            dcp_size=size_of(self._args.get("dcp_size")) or 1,
         )
         pools = {state.id: pools_of(state, context) for state in states}
         if self._summaries or self._was_ready:
@@ -639,6 +540,22 @@ class BootFolder:
         last = min(phases.values(), key=PHASES.index)
         return f"{names_of(rank for rank, phase in phases.items() if phase == last)} {_ACTIVITIES[last]}"
 
+    def _notes(self, wanted: Sequence[RankId], reports: Sequence[RankReport]) -> list[str]:
+        facts = BootFacts(
+            boots=self.boots,
+            args=self._args,
+            ranks=list(self._ranks.values()),
+            final=bool(self._summaries),
+            total_tokens=self._total_tokens,
+            context_len=self._from_summary("context_len"),
+            drafts=self._drafts,
+            suppressed=self._suppressed,
+            doubled=self._doubled,
+            overflow=self._overflow,
+            unbalanced=self._unbalanced,
+        )
+        return [*log_notes(facts, wanted), *pool_notes(facts, reports)]
+
     # --- failure
 
     def _failure(
@@ -656,7 +573,7 @@ class BootFolder:
         figures = BootFigures(
             before_gib=least(report.avail_before_weights_gib for report in reports),
             at_sizing_gib=least(report.avail_after_weights_gib for report in reports),
-            fraction=_share(self._args.get("mem_fraction_static")),
+            fraction=share_of(self._args.get("mem_fraction_static")),
         )
         return failure_of(cause, self._guilty(cause, reports, wanted), figures)
 
@@ -664,8 +581,8 @@ class BootFolder:
         if cause.rank.labelled:
             return _id_of(cause.rank).as_dict()
         # processes are numbered by replica and by node
-        single = all((_size(self._args.get(name)) or 1) == 1 for name in ("dp_size", "nnodes"))
-        index, tp = process_index(cause.text), _size(self._args.get("tp_size"))
+        single = all((size_of(self._args.get(name)) or 1) == 1 for name in ("dp_size", "nnodes"))
+        index, tp = process_index(cause.text), size_of(self._args.get("tp_size"))
         if index is not None and tp is not None and single:
             return RankId(0, index // tp, index % tp).as_dict()
         if cause.weight > 1 or of_no_rank(cause):
@@ -687,71 +604,6 @@ class BootFolder:
             # nobody stopped it, so it ended by itself, whatever its exit status says
             causes.append(Cause("exit", "the server ended by itself" + (f": {service.sentence()}" if service else ""), Rank()))
         return causes
-
-    # --- notes
-
-    def _log_notes(self, wanted: Sequence[RankId]) -> list[str]:
-        unlabelled = len(wanted) > 1 and self._ranks and not any(state.rank.labelled for state in self._ranks.values())
-        spans = _size(self._args.get("nnodes")) or 1
-        notes = (
-            (self.boots > 1, f"the log holds {self.boots} boots; this is the newest"),
-            (not self._args, "the server_args line of this boot is not in the log: its settings are unknown"),
-            (not wanted, "the number of ranks is unknown (no usable tp_size in the log or given), so the boot cannot be complete"),
-            (
-                self._suppressed > 0,
-                f"the log daemon dropped {self._suppressed} messages of this unit: what is missing here is unknown, not absent",
-            ),
-            (
-                unlabelled,
-                f"{len(wanted)} ranks are expected, but no record carries a rank label (a logging configuration replaced SGLang's "
-                "prefix?), so the ranks cannot be told apart",
-            ),
-            (
-                self._doubled is not None,
-                f"{self._doubled}: more than one server writes to this log, or the line that opens a later start was lost, and whose pools "
-                "these are is not proved",
-            ),
-            (self._overflow, f"the log shows more than {MAX_RANKS} ranks: it is not believed"),
-            (
-                self._unbalanced is not None,
-                "SGLang warned that the memory of the cards is unbalanced, so another process may hold memory on one: "
-                + (unbalanced_words(self._unbalanced or "") or "its figures are not in the log"),
-            ),
-            (spans > 1, f"the server spans {spans} nodes, and the log of one node shows only its own ranks"),
-        )
-        return [note for holds, note in notes if holds]
-
-    def _pool_notes(self, reports: Sequence[RankReport]) -> list[str]:
-        tokens = [report.tokens for report in reports if report.tokens is not None]
-        smallest, largest = min(tokens, default=0), max(tokens, default=0)
-        context, total = self._from_summary("context_len") or 0, self._total_tokens
-        printed = {state.id for state in self._ranks.values() if state.printed}
-        doubtful = names_of(report.id for report in reports if report.target is None and report.id in printed)
-        one_pool = bool(self._summaries) and any(state.has_pool_lines for state in self._ranks.values())
-        bound = any(report.target and report.target.upper_bound_tokens is not None for report in reports)
-        notes = (
-            (
-                bool(tokens) and smallest < context,
-                f"the pool holds {smallest} tokens, {context - smallest} fewer than context_len={context}: longer requests are refused",
-            ),
-            (smallest != largest, f"the ranks report different pools ({smallest} to {largest} tokens); they should be equal"),
-            (
-                bool(tokens) and total not in (None, smallest),
-                f"the final line says max_total_num_tokens={total}, the smallest pool line {smallest} tokens",
-            ),
-            (
-                bool(self._summaries) and bool(doubtful),
-                f"{doubtful}: pool lines that other ranks, or another model of the rank, should have printed as well are not there, so a "
-                "line was lost or came in another order, and whose pool the others show is not proved",
-            ),
-            (bound, "a pool is known by its upper bound only: its real size is printed after graph capture"),
-            (
-                self._drafts not in ("NGRAM", "NONE") and one_pool and not any(report.draft for report in reports),
-                "a draft model is configured, but each rank shows one pool: either a line was lost, and nothing tells whose pool the other "
-                "one shows (the tokens are the same for both), or this draft has no pool of its own",
-            ),
-        )
-        return [note for holds, note in notes if holds]
 
 
 _HANDLERS: dict[type[Event], Any] = {

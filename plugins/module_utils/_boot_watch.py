@@ -15,17 +15,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Optional, Protocol
 
-from ansible_collections.inferops.sglang.plugins.module_utils._allocation import (
-    Allocation,
-    BootFolder,
-    Entry,
-    Parallelism,
-    ServiceState,
-)
+from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Allocation, BootFolder, Entry
 from ansible_collections.inferops.sglang.plugins.module_utils._failures import KINDS, Failure
 from ansible_collections.inferops.sglang.plugins.module_utils._gauge import WeightsGauge
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalReader
+from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
 from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId, names_of
+from ansible_collections.inferops.sglang.plugins.module_utils._service_state import ServiceState
 from ansible_collections.inferops.sglang.plugins.module_utils._timeline import PHASES
 from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock, Outcome, wait_until
 

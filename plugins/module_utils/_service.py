@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Optional
 
-from ansible_collections.inferops.sglang.plugins.module_utils._allocation import ServiceState
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalError
+from ansible_collections.inferops.sglang.plugins.module_utils._service_state import ServiceState
 
 # argv -> (exit code, standard output, standard error); raises OSError where the program cannot be started
 Runner = Callable[[Sequence[str]], "tuple[int, str, str]"]

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Parallelism
 from ansible_collections.inferops.sglang.plugins.module_utils._flags import (
     Change,
     attention_groups,
@@ -24,6 +23,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._flags import (
     text_of,
     value_of,
 )
+from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
 from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId
 from ansible_collections.inferops.sglang.plugins.module_utils._sufficient import (
     Place,

@@ -423,7 +423,6 @@ from dataclasses import asdict
 from typing import Any, Optional
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Parallelism
 from ansible_collections.inferops.sglang.plugins.module_utils._boot_watch import (
     JournalWatch,
     Milestone,
@@ -437,6 +436,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._boot_watch import
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._gauge import WeightsGauge
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalError, JournalReader, Source
+from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
 from ansible_collections.inferops.sglang.plugins.module_utils._service import read_service, running_version, unit_name
 from ansible_collections.inferops.sglang.plugins.module_utils._text_log import GivenText, TextLog
 from ansible_collections.inferops.sglang.plugins.module_utils._timeline import PHASES

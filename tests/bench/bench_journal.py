@@ -21,8 +21,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / ".cache" / "collections"))
 
-from ansible_collections.inferops.sglang.plugins.module_utils._allocation import BootFolder, Parallelism  # noqa: E402
+from ansible_collections.inferops.sglang.plugins.module_utils._allocation import BootFolder  # noqa: E402
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalReader, Source  # noqa: E402
+from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism  # noqa: E402
 from ansible_collections.inferops.sglang.tests.unit.boots import JOURNAL_REMOTE, SECOND  # noqa: E402
 
 ENTRIES, STARTS, BOOT_LINES, ROUNDS = 1_000_000, 20, 1500, 15

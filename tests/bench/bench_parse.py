@@ -18,8 +18,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / ".cache" / "collections"))
 
-from ansible_collections.inferops.sglang.plugins.module_utils._allocation import BootFolder, Parallelism  # noqa: E402
+from ansible_collections.inferops.sglang.plugins.module_utils._allocation import BootFolder  # noqa: E402
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalReader, Source  # noqa: E402
+from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism  # noqa: E402
 
 SERVING = (
     "[2026-05-30 22:{m:02}:{s:02} TP0] Decode batch, #running-req: 1, #token: {n}, token usage: 0.00, accept len: 4.73, "

@@ -21,7 +21,7 @@ from support.host import ROOT, Host, environment
 DRIVER = r'''
 import json, subprocess, sys
 from ansible_collections.inferops.sglang.plugins.module_utils import _boot_watch as watching
-from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Parallelism
+from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalError, JournalReader, Source
 from ansible_collections.inferops.sglang.plugins.module_utils._service import read_service
 from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock

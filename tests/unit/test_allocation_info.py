@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Entry, Parallelism, ServiceState
+from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Entry
 from ansible_collections.inferops.sglang.plugins.module_utils._boot_watch import (
     Milestone,
     Terms,
@@ -30,6 +30,8 @@ from ansible_collections.inferops.sglang.plugins.module_utils._boot_watch import
     shortcoming,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._gauge import WeightsGauge
+from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
+from ansible_collections.inferops.sglang.plugins.module_utils._service_state import ServiceState
 from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock
 from ansible_collections.inferops.sglang.plugins.modules import allocation_info
 from ansible_collections.inferops.sglang.plugins.test.sglang import pool_sufficient

@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple, Optional
 
 import pytest
-from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Allocation, BootFolder, Entry, Parallelism
+from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Allocation, BootFolder, Entry
 from ansible_collections.inferops.sglang.plugins.module_utils._boot_watch import Look, explain
+from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
 
 PIDS = {"main": 96, "rank": 130, "TP0": 1044, "TP1": 1045, "TP2": 1046}
 SITE = "/opt/sglang/lib/python3.11/site-packages"

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.inferops.sglang.plugins.module_utils._allocation import BootFolder, Entry, Parallelism
+from ansible_collections.inferops.sglang.plugins.module_utils._allocation import BootFolder, Entry
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import Deployment
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import parse_version, read_version
 from ansible_collections.inferops.sglang.plugins.module_utils._memory import Sources
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import InputError, read_geometry
+from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
 from ansible_collections.inferops.sglang.plugins.module_utils._plan import Plan, Request, make_plan
 from ansible_collections.inferops.sglang.tests.unit.boots import FIRST, SECOND, KimiStart
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, Optional
 
 import pytest
-from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Allocation, BootFolder, Entry, Parallelism, ServiceState
+from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Allocation, BootFolder, Entry
 from ansible_collections.inferops.sglang.plugins.module_utils._failure_figures import (
     BootFigures,
     Shortage,
@@ -28,6 +28,8 @@ from ansible_collections.inferops.sglang.plugins.module_utils._failure_figures i
     unbalanced_gib,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._failures import KINDS, Cause, Failure, failure_of, process_index
+from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
+from ansible_collections.inferops.sglang.plugins.module_utils._service_state import ServiceState
 from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import Rank
 from ansible_collections.inferops.sglang.plugins.test.sglang import pool_sufficient
 from ansible_collections.inferops.sglang.tests.unit.boots import READY, stamped

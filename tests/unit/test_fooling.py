@@ -9,14 +9,9 @@ import dataclasses
 import random
 
 import pytest
-from ansible_collections.inferops.sglang.plugins.module_utils._allocation import (
-    MAX_RANKS,
-    Allocation,
-    BootFolder,
-    Entry,
-    Parallelism,
-)
+from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Allocation, BootFolder, Entry
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalReader, Source
+from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import MAX_RANKS, Parallelism
 from ansible_collections.inferops.sglang.plugins.module_utils._verdict import Ask, judge
 from ansible_collections.inferops.sglang.plugins.test.sglang import pool_sufficient
 from ansible_collections.inferops.sglang.tests.unit.boots import READY, Journal, Line, stamped

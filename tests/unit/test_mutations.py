@@ -13,7 +13,8 @@ import re
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
-from ansible_collections.inferops.sglang.plugins.module_utils._allocation import BootFolder, Entry, Parallelism
+from ansible_collections.inferops.sglang.plugins.module_utils._allocation import BootFolder, Entry
+from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
 from ansible_collections.inferops.sglang.plugins.module_utils._text_log import GivenText
 from ansible_collections.inferops.sglang.plugins.module_utils._verdict import Ask, judge
 from ansible_collections.inferops.sglang.plugins.test.sglang import pool_sufficient

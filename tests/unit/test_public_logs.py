@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Allocation, BootFolder, Entry, Parallelism
+from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Allocation, BootFolder, Entry
+from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
 
 BOOTS = json.loads((Path(__file__).parent / "fixtures/boots/public_logs.json").read_text(encoding="utf-8"))
 

@@ -15,9 +15,10 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from ansible_collections.inferops.sglang.plugins.module_utils._allocation import BootFolder, Entry, Parallelism
+from ansible_collections.inferops.sglang.plugins.module_utils._allocation import BootFolder, Entry
 from ansible_collections.inferops.sglang.plugins.module_utils._blocks import MAX_LINE, Blocks
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalError
+from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
 from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import parse_record
 from ansible_collections.inferops.sglang.plugins.module_utils._text_log import Decoder, GivenText, TextLog, parse_line
 from ansible_collections.inferops.sglang.tests.unit.boots import FIRST, READY, SECOND, as_text, stamped

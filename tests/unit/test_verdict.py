@@ -16,7 +16,8 @@ import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 from ansible_collections.inferops.sglang.plugins.filter import sglang as filters
-from ansible_collections.inferops.sglang.plugins.module_utils._allocation import BootFolder, Entry, Parallelism
+from ansible_collections.inferops.sglang.plugins.module_utils._allocation import BootFolder, Entry
+from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
 from ansible_collections.inferops.sglang.plugins.module_utils._sufficient import Place, sufficient
 from ansible_collections.inferops.sglang.plugins.module_utils._verdict import Ask, Verdict, judge
 from ansible_collections.inferops.sglang.plugins.module_utils._verdict_table import as_data, spans, table
