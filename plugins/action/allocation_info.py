@@ -31,7 +31,8 @@ def progress_line(host: str, unit: str, allocation: Optional[Mapping[str, Any]],
     seen = allocation or {}
     percent = seen.get("phase_percent")
     phase = (seen.get("phase") or "not started yet") + (f" {percent} %" if percent is not None else "")
-    parts = (f"[{host}] {unit}", phase, duration(waited_s), seen.get("waiting_for"))
+    failure, waits = seen.get("failure"), seen.get("waiting_for")
+    parts = (f"[{host}] {unit}", phase, duration(waited_s), failure["kind"] if failure else f"waits for {waits}" if waits else None)
     return " | ".join(part for part in parts if part)
 
 
@@ -65,7 +66,7 @@ class ActionModule(ActionBase):
             # what the calls themselves take is waiting, too
             polls, waited_s = polls + seen.get("polls", 0), max(seen.get("waited_s", 0.0), int(time.monotonic() - began))
             progress = seen.pop("progress", None)
-            if not self._task.no_log and (progress is not None or (known and not seen.get("failed"))):
+            if not self._task.no_log and (progress is not None or known):
                 Display().display(progress_line(host, unit, seen.get("allocation"), waited_s), stderr=True)
             if progress is None:
                 return {**seen, "polls": polls} if polls else seen

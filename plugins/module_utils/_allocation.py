@@ -393,6 +393,11 @@ class BootFolder:
         return self._seen
 
     @property
+    def began_us(self) -> Optional[int]:
+        """When its first line was written, in microseconds since 1970; None in plain text."""
+        return self._first_us
+
+    @property
     def in_traceback(self) -> bool:
         """The next lines may belong to a traceback, so none of them may be left out."""
         return self._traces.reading
@@ -538,7 +543,7 @@ class BootFolder:
         if not phases:
             return None
         last = min(phases.values(), key=PHASES.index)
-        return f"{names_of(rank for rank, phase in phases.items() if phase == last)} {_ACTIVITIES[last]}"
+        return f"{names_of(rank for rank, phase in phases.items() if phase == last)} ({_ACTIVITIES[last]})"
 
     def _notes(self, wanted: Sequence[RankId], reports: Sequence[RankReport]) -> list[str]:
         facts = BootFacts(
@@ -553,6 +558,7 @@ class BootFolder:
             doubled=self._doubled,
             overflow=self._overflow,
             unbalanced=self._unbalanced,
+            seen=self._seen,
         )
         return [*log_notes(facts, wanted), *pool_notes(facts, reports)]
 

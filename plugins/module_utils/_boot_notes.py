@@ -20,6 +20,7 @@ class BootFacts:
 
     ``final``: its final line was printed, with ``total_tokens`` and ``context_len``. ``drafts``: the speculative algorithm.
     ``suppressed``: messages that the log daemon dropped. ``doubled``: who else writes to the log. ``overflow``: it shows too many ranks.
+    ``seen``: any line of SGLang's is in the log.
     """
 
     boots: int
@@ -33,6 +34,7 @@ class BootFacts:
     doubled: Optional[str]
     overflow: bool
     unbalanced: Optional[str]
+    seen: bool
 
 
 def log_notes(boot: BootFacts, wanted: Sequence[RankId]) -> list[str]:
@@ -41,8 +43,9 @@ def log_notes(boot: BootFacts, wanted: Sequence[RankId]) -> list[str]:
     spans = size_of(boot.args.get("nnodes")) or 1
     notes = (
         (boot.boots > 1, f"the log holds {boot.boots} boots; this is the newest"),
-        (not boot.args, "the server_args line of this boot is not in the log: its settings are unknown"),
-        (not wanted, "the number of ranks is unknown (no usable tp_size in the log or given), so the boot cannot be complete"),
+        (not boot.seen, "no line of an SGLang start is in this log: is it the right log, unit or start, and not packed?"),
+        (boot.seen and not boot.args, "the server_args line of this boot is not in the log: its settings are unknown"),
+        (boot.seen and not wanted, "the number of ranks is unknown (no usable tp_size in the log or given): the boot cannot be complete"),
         (
             boot.suppressed > 0,
             f"the log daemon dropped {boot.suppressed} messages of this unit: what is missing here is unknown, not absent",

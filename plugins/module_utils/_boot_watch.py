@@ -184,6 +184,7 @@ class UnitWatch:
         self._now = now
         self._running_version: Optional[str] = None
         self._checked = False
+        self._restarted = False
         self._folder = BootFolder()
 
     def look(self, final: bool) -> Look:  # noqa: ARG002  a unit's own state says whether more can come
@@ -192,6 +193,7 @@ class UnitWatch:
             return Look(None, service, True)
         self._reader.use_namespace(service.log_namespace)
         self._choose(service)
+        self._restarted = service.n_restarts > 0
         if self._invocation is None:
             return Look(None, service, service.dead)
         # the state belongs to the start that runs now, which may be another one than the start that is watched
@@ -221,6 +223,22 @@ class UnitWatch:
             return allocation
         known = (allocation.phase_percent, self._gauge.percent([rank.pid for rank in allocation.ranks]))
         return replace(allocation, phase_percent=max((percent for percent in known if percent is not None), default=None))
+
+    def former(self) -> Optional[str]:
+        """A note on how the start before this one ended, where the service manager started the unit again; None where it tells nothing."""
+        began, unit = self._folder.began_us, self._unit
+        if not self._restarted or began is None or self._invocation is None:
+            return None
+        invocation = self._reader.invocation_before(unit, self._invocation, began)
+        if invocation is None:
+            return None
+        folder = BootFolder()
+        folder.feed_all(self._reader.again().read(invocation, unit, lambda: folder.in_traceback))
+        failure = folder.result(self._expected, ended=True).failure
+        if failure is None:
+            return None
+        place = f" on {names_of([RankId(**failure.rank)])}" if failure.rank else ""
+        return f"the start before this one (invocation_id {invocation}) died of {failure.kind}{place}: {failure.message[:200]}"
 
     def _phase_age(self) -> Optional[float]:
         began = self._folder.phase_began
@@ -370,13 +388,15 @@ def _call_it_a_hang(look: Look, terms: Terms, waited_s: float, overdue: Optional
     allocation = look.allocation
     if allocation is None or _reached(look, terms.goal) or allocation.failure is not None or look.gaps:
         return look  # where a part of the log is missing, the line that is waited for may be in it
-    if not terms.timeout_s and not overdue:
-        return look  # nobody waited
-    behind = [report.id for report in allocation.ranks if report.phase == _last_phase(allocation)]
-    rank = behind[0].as_dict() if len(behind) == 1 and len(allocation.ranks) > 1 else None
+    if not overdue and (not terms.timeout_s or look.service is None):
+        return look  # nobody waited, or for a log that nothing is written to any more
+    behind = [report for report in allocation.ranks if report.phase == _last_phase(allocation)]
+    rank = behind[0].id.as_dict() if len(behind) == 1 and len(allocation.ranks) > 1 else None
     over = f"stands in phase {overdue} for longer than its limit of {terms.phase_timeouts[overdue]:g} s" if overdue else ""
     late = f"no progress to {terms.goal} within {waited_s:.0f} s: the start stands in phase {allocation.phase}"
-    failure = Failure("hang", rank, f"{over or late}, {_laggards(allocation)}", KINDS["hang"].advice, None, KINDS["hang"].remedy)
+    processes = [report.pid for report in behind if report.pid is not None] or [look.service.main_pid if look.service else 0]
+    named = f"{KINDS['hang'].remedy} (py-spy dump --pid {processes[0]})" if processes[0] else KINDS["hang"].remedy
+    failure = Failure("hang", rank, f"{over or late}, {_laggards(allocation)}", KINDS["hang"].advice, None, named)
     return Look(replace(allocation, failure=failure, phase="failed"), look.service, True)
 
 

@@ -171,6 +171,20 @@ class JournalReader:
         self._explain_nothing()
         return None
 
+    def invocation_before(self, unit: str, invocation: str, began_us: int) -> Optional[str]:
+        """Invocation id of the start of this unit before the one that wrote its first line then (microseconds since 1970)."""
+        fields = "--output-fields=_SYSTEMD_INVOCATION_ID,_SYSTEMD_UNIT"
+        # whole seconds: lines of the later start may be among them
+        for found in self._fields([fields, "--reverse", f"--until=@{began_us // 1_000_000 + 1}", f"_SYSTEMD_UNIT={unit}"]):
+            other = found.get(b"_SYSTEMD_INVOCATION_ID", b"").decode("utf-8", "replace")
+            if other and other != invocation:
+                return other
+        return None
+
+    def again(self) -> JournalReader:
+        """Another reader of the same journal, from its beginning."""
+        return JournalReader(self._source, self._stream)
+
     def newest_boot(self) -> Optional[str]:
         """Invocation id of the newest start of any SGLang server; None if there is none.
 

@@ -402,6 +402,11 @@ service:
     digest:
       description: Digest of the configuration the running process was started with, which the role puts into its environment.
       type: str
+summary:
+  description: The same in a few lines for a person, state, pools, failure with what to do, and notes.
+  returned: unless the log could not be read
+  type: list
+  elements: str
 waited_s:
   description: Seconds this module waited.
   returned: unless the log could not be read
@@ -419,7 +424,7 @@ progress:
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Optional
 
 from ansible.module_utils.basic import AnsibleModule
@@ -438,6 +443,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._gauge import Weig
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalError, JournalReader, Source
 from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
 from ansible_collections.inferops.sglang.plugins.module_utils._service import read_service, running_version, unit_name
+from ansible_collections.inferops.sglang.plugins.module_utils._summary import summary_of
 from ansible_collections.inferops.sglang.plugins.module_utils._text_log import GivenText, TextLog
 from ansible_collections.inferops.sglang.plugins.module_utils._timeline import PHASES
 from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock
@@ -581,10 +587,14 @@ def run(module: AnsibleModule) -> None:
     )
     seen = observe(watch, terms, Clock())
     allocation, service = seen.look.allocation, seen.look.service
+    former = watch.former() if isinstance(watch, UnitWatch) and not seen.pending and allocation and not allocation.failure else None
+    if allocation is not None and former is not None:
+        allocation = replace(allocation, notes=(*allocation.notes, former))
     result: dict[str, Any] = {
         "changed": False,
         "allocation": allocation.as_dict() if allocation else None,
         "service": service.as_dict() if service else None,
+        "summary": summary_of(allocation),
         "waited_s": round(seen.waited_s, 1),
         "polls": seen.polls,
     }

@@ -581,12 +581,12 @@ def test_how_long_each_phase_took_for_the_boot_and_for_each_rank():
 # entries of SLOW seen, what the start waits for
 WAITS = [
     (0, None),
-    (1, "TP0-TP1 setting up"),
-    (2, "TP1 setting up"),
-    (4, "TP0-TP1 loading weights"),
-    (6, "TP1 loading weights"),
-    (7, "TP0-TP1 allocating pools"),
-    (8, "TP1 allocating pools"),
+    (1, "TP0-TP1 (setting up)"),
+    (2, "TP1 (setting up)"),
+    (4, "TP0-TP1 (loading weights)"),
+    (6, "TP1 (loading weights)"),
+    (7, "TP0-TP1 (allocating pools)"),
+    (8, "TP1 (allocating pools)"),
     (10, "the server's own first request"),
     (11, None),
 ]
@@ -600,7 +600,7 @@ def test_what_a_start_waits_for(count, waits):
 def test_how_far_the_weights_are():
     shards = at(20, "", "")._replace(text="Loading safetensors checkpoint shards:  45% Completed | 29/64 [01:00<01:12,  2.07s/it]")
     loading = fold([*SLOW[:3], shards])
-    assert (loading.phase_percent, loading.waiting_for) == (45, "TP0-TP1 loading weights")
+    assert (loading.phase_percent, loading.waiting_for) == (45, "TP0-TP1 (loading weights)")
     assert fold([*SLOW[:3], shards, *SLOW[3:]]).phase_percent is None
 
 

@@ -784,3 +784,63 @@ def test_what_is_told_of_a_start_under_way_is_documented(call, tmp_path, host):
     described = yaml.safe_load(allocation_info.RETURN)["progress"]["description"]
     taken = set(yaml.safe_load(allocation_info.DOCUMENTATION)["options"]["since"]["suboptions"])
     assert set(progress) == taken == set(re.findall(r"V\((\w+)\)", str(described)))
+
+
+# --- what else a reader is told
+
+
+def test_how_the_start_before_this_one_ended_is_noted(call, tmp_path, host):
+    journal = Journal()
+    journal.server(SECOND.lines()[:60], OLD)
+    journal.server([Line(stamped("TP3", CRASH), 203), Line(OOM, 203)], OLD)
+    journal.manager(f"{UNIT}: Failed with result 'exit-code'.", OLD)
+    journal.server(SECOND.lines(), NEW)
+    journal.write(tmp_path / "journal")
+    host(show(NRestarts="1"), str(tmp_path / "journal"))
+    notes = call(unit="sglang-k26")["allocation"]["notes"]
+    assert f"the start before this one (invocation_id {OLD}) died of oom_capture on TP3: {OOM}" in notes
+    assert not [note for note in call(unit="sglang-k26", invocation_id=OLD)["allocation"]["notes"] if "start before" in note]
+
+
+def test_a_start_that_nobody_restarted_looks_for_none_before_it(call, tmp_path, host):
+    host(show(), journal_of(tmp_path / "journal", (FIRST, OLD), (SECOND, NEW)))
+    assert not [note for note in call(unit="sglang-k26")["allocation"]["notes"] if "start before" in note]
+
+
+def test_what_is_no_log_of_sglang_is_said(call):
+    result = call(log_text="root:x:0:0:root:/root:/bin/bash")
+    assert result["allocation"]["notes"] == ["no line of an SGLang start is in this log: is it the right log, unit or start, and not packed?"]
+    with pytest.raises(Failed, match="no line of an SGLang start is in this log"):
+        call(log_text="hello", wait_for="ready")
+
+
+def test_a_saved_log_that_ends_does_not_hang(call, tmp_path):
+    (tmp_path / "boot.log").write_text(as_text(SECOND.lines()[:12]))
+    with pytest.raises(Failed) as failed:
+        call(log_files=[tmp_path / "boot.log"], wait_for="ready", wait_timeout=1)
+    assert failed.value.args[0]["allocation"]["failure"] is None
+    assert "found: phase weights, no pool from TP0-TP7" in failed.value.args[0]["msg"]
+
+
+def test_a_hang_says_which_process_to_look_at():
+    failure = Host(boot()[:2], []).observe(timeout=60).look.allocation.failure
+    assert failure.remedy.endswith("(py-spy dump --pid 1)")
+
+
+SUMMARIES = [
+    (
+        as_text(SECOND.lines()),
+        [
+            "ready after 0 s",
+            "pool: 192,406 tokens on the smallest of 8 ranks, 12.59 GiB on each, draft 192,406, context 200,000, 6.23 GiB left on the fullest",
+        ],
+    ),
+    (as_text(SECOND.lines()[:12]), ["weights after 0 s, waits for TP3-TP7 (setting up), no pool from TP0-TP7"]),
+    (as_text([*SECOND.lines()[:50], Line(stamped("TP3", CRASH)), Line(OOM)]), [f"failure: oom_capture on TP3: {OOM}", "do: lower "]),
+]
+
+
+@pytest.mark.parametrize(("text", "lines"), SUMMARIES)
+def test_a_start_in_a_few_lines(call, text, lines):
+    summary = call(log_text=text)["summary"]
+    assert [line for line in lines if not any(found.startswith(line) for found in summary)] == []

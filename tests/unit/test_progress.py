@@ -13,11 +13,12 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.inferops.sglang.plugins.action import allocation_info
 from ansible_collections.inferops.sglang.plugins.action.allocation_info import ActionModule, duration, progress_line
 
-WEIGHTS = {"phase": "weights", "phase_percent": 40, "waiting_for": "TP0-TP7 loading weights"}
+WEIGHTS = {"phase": "weights", "phase_percent": 40, "waiting_for": "TP0-TP7 (loading weights)"}
 LINES = [
     (None, 0.0, "[gpu01] sglang.service | not started yet | 0 s"),
-    (WEIGHTS, 130.4, "[gpu01] sglang.service | weights 40 % | 2 min 10 s | TP0-TP7 loading weights"),
+    (WEIGHTS, 130.4, "[gpu01] sglang.service | weights 40 % | 2 min 10 s | waits for TP0-TP7 (loading weights)"),
     ({"phase": "ready", "waiting_for": None}, 59.9, "[gpu01] sglang.service | ready | 59 s"),
+    ({"phase": "failed", "failure": {"kind": "oom_capture"}}, 9.0, "[gpu01] sglang.service | failed | 9 s | oom_capture"),
 ]
 
 
@@ -102,11 +103,11 @@ def test_a_server_that_is_already_there_costs_one_call_and_no_line(monkeypatch, 
     assert (len(terminal.calls), terminal.shown()) == (1, ([], []))
 
 
-def test_a_failed_start_is_told_by_the_task_alone(monkeypatch, capsys):
+def test_a_failed_start_is_told_with_its_kind_and_by_the_task(monkeypatch, capsys):
     terminal = Terminal(monkeypatch, capsys, [result("weights", 5), result("failed", 9, False, failed=True, msg="asked for ...")])
     found = terminal.run(unit="sglang", wait_for="ready")
     assert (found["failed"], found["msg"]) == (True, "asked for ...")
-    assert terminal.shown() == ([], ["[gpu01] sglang | weights | 5 s"])
+    assert terminal.shown() == ([], ["[gpu01] sglang | weights | 5 s", "[gpu01] sglang | failed | 9 s"])
 
 
 # what has nothing to watch, or nobody to tell: arguments, options of the task
