@@ -62,6 +62,8 @@ MOST_COUNT = 10**12
 LEAST_RATIO, MOST_RATIO = 0.001, 1000.0
 # Longer than any version that a package has.
 MOST_VERSION_TEXT = 200
+# Longer than any time of day.
+MOST_STAMP_TEXT = 40
 
 # From this release on the summary of a start counts what requests can fill, before the rows of one rank.
 _LOGICAL_SUMMARY = (0, 5, 21)
@@ -100,6 +102,13 @@ class Boot:
     # slots of the states of a hybrid model, and the flags that decide their pool, by their names in Deployment
     mamba_slots: Optional[int] = None
     state_flags: Mapping[str, Any] = field(default_factory=dict)
+    started_at: Optional[str] = None
+
+    @property
+    def name(self) -> str:
+        """Which start it is, by what is known of it, as the subject of a sentence."""
+        which = f"The start of {self.started_at}" if self.started_at else "A start"
+        return which if self.fraction is None else f"{which} at {self.fraction:g}"
 
     def anchor(self) -> Optional[Anchor]:
         """The point it fixes on the line of pools over fractions; a pool cut by max_total_tokens fixes none."""
@@ -143,10 +152,18 @@ def matching(boots: Iterable[Boot], wanted: Mapping[str, Any]) -> tuple[list[Boo
         differing = [key for key in COMPARED if _differs(boot.facts.get(key), wanted.get(key))]
         if differing:
             key = differing[0]
-            notes.append(f"A start was left out: its {key} is {_text(boot.facts[key])}, the plan's is {_text(wanted[key])}.")
+            notes.append(_left_out(boot, key, wanted[key]))
         else:
             kept.append(boot)
     return kept, notes
+
+
+def _left_out(boot: Boot, key: str, wanted: Any) -> str:
+    theirs = boot.facts[key]
+    # the width of a KV element stands for several types
+    same = f"its {key}" if isinstance(theirs, float) else f"{key} {_text(theirs)}"
+    why = f"its {key} is {_text(theirs)}, the plan's is {_text(wanted)}"
+    return f"{boot.name} was left out: {why}; plan with {same} if the server shall run with it."
 
 
 def path_fact(path: Optional[str]) -> Optional[str]:
@@ -180,7 +197,7 @@ def _text(fact: Any) -> str:
     if isinstance(fact, tuple):
         release, post = fact
         return ".".join(str(part) for part in release) + (f".post{post}" if post else "")
-    return str(fact)
+    return f"{fact:g} byte{'' if fact == 1 else 's'} a value" if isinstance(fact, float) else str(fact)
 
 
 # bytes of one value, by the names of flags and of logs
@@ -220,6 +237,7 @@ def _read(entry: Mapping[str, Any], auto_kv_bytes: Optional[float]) -> Boot:
         unmodelled=tuple(flag for flag, value in args.items() if flag in _UNMODELLED and value not in _UNMODELLED[flag]),
         mamba_slots=min((slots for slots in (_count(rank.get("mamba_slots")) for rank in ranks) if slots), default=None),
         state_flags=_state_flags(args),
+        started_at=(_string(entry.get("started_at")) or "")[:MOST_STAMP_TEXT] or None,
     )
 
 

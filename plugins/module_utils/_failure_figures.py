@@ -44,11 +44,15 @@ class Holder(NamedTuple):
 
 
 class Shortage(NamedTuple):
-    """What an allocation on a card failed for: how much was asked for, how much was free (GiB), and who else holds memory."""
+    """What an allocation on a card failed for: how much was asked for, how much was free (GiB), and who else holds memory.
+
+    ``unused_gib``: what PyTorch holds of the card and has given to nobody.
+    """
 
     asked_gib: float
     free_gib: float
     others: tuple[Holder, ...]
+    unused_gib: float = 0.0
 
     @property
     def gib(self) -> float:
@@ -119,6 +123,7 @@ _ASKED = re.compile(rf"[Tt]ried to allocate {_SIZE}")
 _FREE = re.compile(rf"of which {_SIZE} is free|; {_SIZE} free;")
 _HOLDER = re.compile(rf"Process (\d{{1,10}}) has {_SIZE} memory in use")
 _OWN = re.compile(r"this process has \d")
+_UNUSED = re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated")
 _ALLOCATED = re.compile(rf"allocated memory {_SIZE} is allocated by PyTorch")
 _FIGURE = r"=(\d{1,6}(?:\.\d{0,20})?)"
 _UNBALANCED = re.compile(rf"(?:min_per_gpu_memory|pre_model_load_memory){_FIGURE}.{{0,40}}?\blocal_gpu_memory{_FIGURE}")
@@ -130,7 +135,8 @@ def shortage_of(text: str) -> Optional[Shortage]:
     if asked is None or free is None:
         return None
     number, unit = (part for part in free.groups() if part is not None)
-    return Shortage(_gib(*asked.groups()), _gib(number, unit), _others(text))
+    unused = _UNUSED.search(text)
+    return Shortage(_gib(*asked.groups()), _gib(number, unit), _others(text), _gib(*unused.groups()) if unused else 0.0)
 
 
 def _others(text: str) -> tuple[Holder, ...]:
@@ -163,7 +169,10 @@ def _gib(number: str, unit: str) -> float:
 # --- exit codes -------------------------------------------------------------------------------------------------------
 
 _EXIT = re.compile(r"(?:[Ee]xit ?code:? |exitcode=|terminated with )(-?\d{1,5})\b")
-_STATUS = re.compile(r"(?:code=(?P<how>exited|killed|dumped), status=|result (?P<result>[\w-]{1,40}), exit status )(?P<number>\d{1,5})")
+_STATUS = re.compile(
+    r"(?:code=(?P<how>exited|killed|dumped), status=|result (?P<result>[\w-]{1,40}), exit status )"
+    r"(?P<number>\d{1,5})(?P<name>/[A-Z_]{2,40})?"
+)
 # exit codes with a meaning: those of shells, of Python's argument parser, and those the service manager ends a child with
 _MEANINGS = {
     0: "success to the service manager, so that Restart=on-failure leaves the server dead",
@@ -171,36 +180,71 @@ _MEANINGS = {
     2: "arguments that it does not take",
     126: "a program that may not be run",
     127: "a program that is not there",
-    200: "CHDIR: the working directory cannot be entered",
-    203: "EXEC: the program cannot be run",
-    216: "GROUP: the group of the unit does not exist",
-    217: "USER: the user of the unit does not exist",
-    226: "NAMESPACE: the unit's file system sandbox cannot be set up",
+    200: "that the working directory cannot be entered",
+    203: "that the program cannot be run",
+    216: "that the group of the unit does not exist",
+    217: "that the user of the unit does not exist",
+    226: "that the unit's file system sandbox cannot be set up",
 }
+_TOLD = "told to end"
+_WHO = "find out by whom: a timeout of the unit, systemctl, or a person"
+_CORE = "look for a core dump (coredumpctl), and for builds of torch, driver and kernels that do not fit"
+
+
+class _Signal(NamedTuple):
+    name: str
+    meaning: str
+    remedy: str
+
+
 _SIGNALS = {
-    1: "SIGHUP: told to end",
-    2: "SIGINT: told to end",
-    3: "SIGQUIT: told to end with a trace",
-    4: "SIGILL: an instruction that this processor does not have",
-    6: "SIGABRT: native code gave up, as a watchdog of NCCL or a failed assertion does",
-    7: "SIGBUS: memory that is not there, as in a full /dev/shm or a file cut short",
-    8: "SIGFPE: an arithmetic fault in native code",
-    9: "SIGKILL: killed from outside, in most cases by the kernel's OOM killer (journalctl -k shows it)",
-    11: "SIGSEGV: a crash in native code",
-    15: "SIGTERM: told to end",
+    1: _Signal("SIGHUP", _TOLD, _WHO),
+    2: _Signal("SIGINT", _TOLD, _WHO),
+    3: _Signal("SIGQUIT", f"{_TOLD} with a trace", _WHO),
+    4: _Signal("SIGILL", "an instruction that this processor does not have", "install builds of torch and kernels that are made for it"),
+    6: _Signal("SIGABRT", "native code gave up, as a watchdog of NCCL or a failed assertion does", "read the log before this line"),
+    7: _Signal("SIGBUS", "memory that is not there", "look for a full /dev/shm, and for a file cut short"),
+    8: _Signal("SIGFPE", "an arithmetic fault in native code", _CORE),
+    9: _Signal(
+        "SIGKILL",
+        "killed from outside, mostly by the kernel's OOM killer",
+        "look for it with journalctl -k, else for a timeout of the unit",
+    ),
+    11: _Signal("SIGSEGV", "a crash in native code", _CORE),
+    15: _Signal("SIGTERM", _TOLD, _WHO),
 }
 
 
-def exit_code(text: str) -> Optional[int]:
-    """The exit code that a text names, a signal as its negative number; the last one where there are several, None where none."""
-    found = [(match.start(), int(match.group(1))) for match in _EXIT.finditer(text)]
-    found += [(match.start(), _signed(match)) for match in _STATUS.finditer(text)]
-    return _as_signal(max(found)[1]) if found else None
+class Exit(NamedTuple):
+    """How a process ended: ``code`` as Python says it, a signal as its negative number, and ``seen`` as the text says it."""
+
+    code: int
+    seen: str
 
 
-def _signed(status: re.Match[str]) -> int:
-    by_signal = status["how"] in ("killed", "dumped") or status["result"] in ("signal", "core-dump")
-    return -int(status["number"]) if by_signal else int(status["number"])
+def exit_of(text: str) -> Optional[Exit]:
+    """How a process ended, as far as a text names it; the last one where there are several, None where none."""
+    found = [(match.start(), _exit_code(match)) for match in _EXIT.finditer(text)]
+    found += [(match.start(), _status(match)) for match in _STATUS.finditer(text)]
+    return max(found)[1] if found else None
+
+
+def _exit_code(match: re.Match[str]) -> Exit:
+    number = int(match.group(1))
+    return Exit(_as_signal(number), f"exit code {number}{_of_shell(number)}")
+
+
+def _status(match: re.Match[str]) -> Exit:
+    number = int(match["number"])
+    seen = f"status={number}{match['name'] or ''}" if match["how"] else f"exit status {number}"
+    if match["how"] in ("killed", "dumped") or match["result"] in ("signal", "core-dump"):
+        return Exit(-number, seen)
+    return Exit(_as_signal(number), f"{seen}{_of_shell(number)}")
+
+
+def _of_shell(number: int) -> str:
+    """A shell says 128 + n for signal n."""
+    return f" (128 + {number - 128})" if number - 128 in _SIGNALS else ""
 
 
 def _as_signal(code: int) -> int:
@@ -208,8 +252,15 @@ def _as_signal(code: int) -> int:
     return 128 - code if code - 128 in _SIGNALS else code
 
 
-def meaning_of(code: int) -> str:
-    """An exit code in words."""
-    if code >= 0:
-        return f"exit code {code} means {_MEANINGS.get(code, 'that the program ended itself')}"
-    return f"exit code {code} ({128 - code} in a shell) is signal {_SIGNALS.get(-code, f'{-code}: it was ended from outside')}"
+def meaning_of(end: Exit) -> str:
+    """In words how a process ended."""
+    if end.code >= 0:
+        return f"{end.seen} means {_MEANINGS.get(end.code, 'that the program ended itself')}"
+    signal = _SIGNALS.get(-end.code)
+    return f"{end.seen} is {signal.name} ({signal.meaning})" if signal else f"{end.seen} is signal {-end.code}, which came from outside"
+
+
+def remedy_of(end: Exit) -> Optional[str]:
+    """What to do about a signal; None where none ended the process, or one that is not known."""
+    signal = _SIGNALS.get(-end.code)
+    return signal.remedy if signal else None

@@ -16,12 +16,13 @@ from typing import NamedTuple, Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._failure_figures import (
     BootFigures,
-    exit_code,
+    exit_of,
     foreign_holders,
     lowered_fraction,
     meaning_of,
     minimum_fraction,
     raised_fraction,
+    remedy_of,
     shortage_of,
     unbalanced_gib,
 )
@@ -30,6 +31,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._startup_log impor
 
 MAX_TRACES = 64
 MAX_TRACE_TEXT = 4000
+MAX_MESSAGE = 1000
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ KINDS = {
     "nccl": Kind(1, "other", "look at the other ranks and at the links between the cards: this rank lost its peers"),
     "unknown_exception": Kind(1, "other", "read the log of this start around the message"),
     "hang": Kind(1, "other", "look what the rank waits for (py-spy dump), and raise the timeout only if it still makes progress"),
-    "child_died": Kind(2, "other", "look for the cause before this line; after exit code -9 look for the OOM killer (journalctl -k)"),
+    "child_died": Kind(2, "other", "look for the cause before this line"),
     "exit": Kind(3, "other", "read the log of this start before this line"),
     "crash_loop": Kind(3, "other", "stop the unit, read the log of its first start, and correct the cause before starting it again"),
     "killed": Kind(4, "other", "find out who ended it: the kernel's OOM killer (journalctl -k), a timeout of the unit, or a person"),
@@ -132,9 +134,10 @@ def manager_cause(what: str, detail: str, sentence: str) -> Cause:
     ``sentence``: all it says, in which an exit code may stand.
     """
     kind = manager_kind(what, detail)
-    code = exit_code(sentence)
-    if kind != "unit_failed" or code is None:
+    end = exit_of(sentence)
+    if kind != "unit_failed" or end is None:
         return Cause(kind, sentence, Rank())
+    code = end.code
     by_code = _KIND_OF_EXIT.get(code) or ("native_crash" if code in _NATIVE else "killed" if code < 0 else kind)
     return Cause(by_code, sentence, Rank(), hearsay=True)
 
@@ -147,7 +150,29 @@ def failure_of(cause: Cause, rank: Optional[dict[str, int]], figures: BootFigure
     about = KINDS[cause.kind]
     advise = {"raise": _raise, "lower": _lower}.get(about.advice, _neither)
     advice = advise(cause, about, figures)
-    return Failure(cause.kind, rank, cause.text[:1000], advice.direction, advice.minimum, advice.remedy, advice.next)
+    remedy = advice.remedy + (_in_pieces(cause.text) if cause.kind.startswith("oom_") else "")
+    return Failure(cause.kind, rank, shortened(cause.text), advice.direction, advice.minimum, remedy, advice.next)
+
+
+def shortened(text: str) -> str:
+    """A message of a length that can be shown, cut between words where it is longer."""
+    if len(text) <= MAX_MESSAGE:
+        return text
+    room = text[: MAX_MESSAGE - len(" ...") + 1]
+    words = room.rpartition(" ")[0].rstrip()
+    # what has no space for so long is not made of words
+    return f"{words} ..." if len(words) > MAX_MESSAGE // 2 else f"{room[:-1]} ..."
+
+
+def _in_pieces(text: str) -> str:
+    """The advice on memory that was there, in pieces too small."""
+    shortage = shortage_of(text)
+    if shortage is None or shortage.unused_gib <= shortage.gib:
+        return ""
+    return (
+        f"; PyTorch held {shortage.unused_gib:.2f} GiB unused, in pieces: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True may join them "
+        "(not with PCIe one-shot all-reduce)"
+    )
 
 
 class _Advice(NamedTuple):
@@ -157,6 +182,10 @@ class _Advice(NamedTuple):
     next: Optional[float] = None
 
 
+_NO_POOL = "with next to no pool: memory_plan (or the role's next run) gives the one for a context"
+_AS_MUCH = "and the pool shrinks by as much"
+
+
 def _raise(cause: Cause, about: Kind, figures: BootFigures) -> _Advice:
     if cause.kind == "pool_exhausted":
         return _Advice("raise", about.remedy)  # how much the requests need is not in the log
@@ -164,7 +193,7 @@ def _raise(cause: Cause, about: Kind, figures: BootFigures) -> _Advice:
     if (least or 0) >= 1 or (following or 0) >= 1:
         share = following if following is not None else least
         return _Advice("impossible", f"no fraction works: what is loaded needs {share:.4f} or more; {KINDS['oom_weights'].remedy}", least)
-    more = f"; the smallest that starts is {following:.4f}" if following is not None else ""
+    more = f"; the smallest that starts is {following:.4f}, {_NO_POOL}" if following is not None else ""
     return _Advice("raise", about.remedy + more, least, following)
 
 
@@ -178,12 +207,28 @@ def _lower(cause: Cause, about: Kind, figures: BootFigures) -> _Advice:
         bounds = f"at most {largest:.4f} ({why}) and more than {least or 0:.4f} (what is loaded by then)"
         remedy = f"no fraction works: it would have to be {bounds}; need less outside the pool, or use more cards"
         return _Advice("impossible", remedy, least)
-    return _Advice("lower", f"{about.remedy}; at most {largest:.4f}: {why}", None, largest)
+    return _Advice("lower", f"{about.remedy}; {largest:.4f} is the largest that leaves this allocation ({why}), {_AS_MUCH}", None, largest)
 
 
 def _neither(cause: Cause, about: Kind, _figures: BootFigures) -> _Advice:
+    if cause.kind in _ENDS:
+        return _Advice(about.advice, _after_end(cause, about))
     detail = _DETAILS.get(cause.kind, _no_detail)(cause.text)
     return _Advice(about.advice, about.remedy + (f"; {detail}" if detail else ""))
+
+
+# kinds that an exit code may be told of; of the last ones a signal says better what to do
+_ENDS = frozenset(("bad_arguments", "missing_file", "crash_loop", "unit_failed", "child_died", "exit", "killed", "native_crash"))
+_BY_SIGNAL = frozenset(("child_died", "exit", "killed", "native_crash"))
+
+
+def _after_end(cause: Cause, about: Kind) -> str:
+    """One sentence: the exit code as it was seen, what it means, what to do."""
+    end = exit_of(cause.text)
+    if end is None:
+        return about.remedy
+    by_signal = remedy_of(end) if cause.kind in _BY_SIGNAL else None
+    return f"{meaning_of(end)}: {by_signal or about.remedy}"
 
 
 def unbalanced_words(text: str) -> str:
@@ -200,11 +245,6 @@ def _foreign_detail(text: str) -> str:
     return ", ".join(f"process {holder.pid} holds {holder.gib:.2f} GiB" for holder in holders[:8])
 
 
-def _exit_detail(text: str) -> str:
-    code = exit_code(text)
-    return meaning_of(code) if code is not None else ""
-
-
 def _no_detail(_text: str) -> str:
     return ""
 
@@ -212,8 +252,6 @@ def _no_detail(_text: str) -> str:
 _DETAILS: dict[str, Callable[[str], str]] = {
     "unbalanced": unbalanced_words,
     "foreign_process": _foreign_detail,
-    **dict.fromkeys(("child_died", "exit", "crash_loop", "killed", "native_crash", "unit_failed"), _exit_detail),
-    **dict.fromkeys(("bad_arguments", "missing_file"), _exit_detail),
 }
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._boots import Boot
 from ansible_collections.inferops.sglang.plugins.module_utils._deployment import (
@@ -37,6 +37,13 @@ HARD_FLOOR_GIB = 1.0
 UNSEEN_GRAPHS_GIB = 1.5
 
 
+class Shown(NamedTuple):
+    """A fraction that a start has shown to be too low or too high, and which start."""
+
+    fraction: float
+    start: str
+
+
 @dataclass(frozen=True)
 class Situation:
     """Everything that decides between fractions."""
@@ -54,9 +61,8 @@ class Situation:
     graphs_seen: bool = False
     # what free memory moves by between two readings
     jitter_gib: float = 0.0
-    # fractions that a start has shown to be too low or too high
-    seen_too_low: Optional[float] = None
-    seen_too_high: Optional[float] = None
+    seen_too_low: Optional[Shown] = None
+    seen_too_high: Optional[Shown] = None
     obstacles: tuple[str, ...] = ()
 
     @property
@@ -93,7 +99,7 @@ class Situation:
         poolless = largest_fraction(lambda fraction: uncapped.tokens(fraction) == 0) or 0.0
         if poolless == (STEPS - 1) / STEPS:
             return 1.0
-        seen = math.floor(round((self.seen_too_low or 0.0) * STEPS, 6)) / STEPS
+        seen = math.floor(round((self.seen_too_low.fraction if self.seen_too_low else 0.0) * STEPS, 6)) / STEPS
         return max(poolless, seen)
 
     @property
@@ -101,7 +107,7 @@ class Situation:
         bound = largest_fraction(lambda fraction: self.headroom(fraction) >= self.min_headroom_gib)
         if bound is None or self.seen_too_high is None:
             return bound
-        below = (math.ceil(round(self.seen_too_high * STEPS, 6)) - 1) / STEPS
+        below = (math.ceil(round(self.seen_too_high.fraction * STEPS, 6)) - 1) / STEPS
         return min(bound, below)
 
 
@@ -145,21 +151,21 @@ def _graphs_seen(memory: Memory) -> bool:
     return any(boot.graphs_gib is not None for boot in memory.starts)
 
 
-def _seen_too_low(starts: Sequence[Boot]) -> Optional[float]:
+def _seen_too_low(starts: Sequence[Boot]) -> Optional[Shown]:
     """The highest fraction that a start called too low, unless a later start got a pool out of no more than that."""
-    found: list[float] = []
+    found: list[Shown] = []
     worked = 1.0
     for boot in starts:  # newest first
         if boot.fraction is not None and boot.tokens:
             worked = min(worked, boot.fraction)
         if boot.minimum_fraction is not None and boot.minimum_fraction < worked:
-            found.append(boot.minimum_fraction)
-    return max(found, default=None)
+            found.append(Shown(boot.minimum_fraction, boot.name))
+    return max(found, key=lambda shown: shown.fraction, default=None)
 
 
-def _seen_too_high(request: Request, starts: Sequence[Boot]) -> Optional[float]:
+def _seen_too_high(request: Request, starts: Sequence[Boot]) -> Optional[Shown]:
     """The lowest fraction at which a start ran out of memory, unless the plan asks for less or a later start held more."""
-    found: list[float] = []
+    found: list[Shown] = []
     held = 0.0
     for boot in starts:  # newest first
         if boot.fraction is None:
@@ -168,8 +174,9 @@ def _seen_too_high(request: Request, starts: Sequence[Boot]) -> Optional[float]:
             held = max(held, boot.fraction)
         if boot.advice == "lower" and boot.fraction > held and not _asks_less(request, boot):
             # CUDA says what it lacked, so more than the fraction that ran is known to be too much
-            found.append(boot.fraction if boot.next_fraction is None else min(boot.fraction, boot.next_fraction + 1 / STEPS))
-    return min(found, default=None)
+            least = boot.fraction if boot.next_fraction is None else min(boot.fraction, boot.next_fraction + 1 / STEPS)
+            found.append(Shown(least, boot.name))
+    return min(found, key=lambda shown: shown.fraction, default=None)
 
 
 def _asks_less(request: Request, boot: Boot) -> bool:
@@ -228,10 +235,7 @@ def judge(situation: Situation, fraction: float, required: Optional[int]) -> tup
     served = situation.served(fraction)
     if tokens and served is not None and served < situation.at_once:
         reasons.append(f"The states serve {served:,} requests at once, {situation.at_once:,} are asked for.")
-    if situation.seen_too_high is not None and fraction >= situation.seen_too_high:
-        reasons.append(f"A start ran out of memory, and {situation.seen_too_high:g} would have as well: this fraction is no lower.")
-    if situation.seen_too_low is not None and fraction <= situation.seen_too_low:
-        reasons.append(f"A start said that it needs more than {situation.seen_too_low:g}: this fraction is no higher.")
+    reasons += _against(situation, fraction)
     if headroom < situation.floor_gib:
         reasons.append(
             f"{headroom:.2f} GiB would be left for graphs and activations, under the least of {situation.floor_gib:g} GiB: "
@@ -246,6 +250,20 @@ def judge(situation: Situation, fraction: float, required: Optional[int]) -> tup
     if headroom < situation.min_headroom_gib:
         return "tight", [f"{left}, under the {situation.min_headroom_gib:g} GiB wanted: watch the first long prompts."]
     return "fits", [f"{left}; {situation.min_headroom_gib:g} GiB are wanted."]
+
+
+_FORGET = "If its cause is gone, leave it out of observed; the role keeps boots in boots.json in its state directory."
+
+
+def _against(situation: Situation, fraction: float) -> list[str]:
+    """What earlier starts have shown against a fraction, and how to be rid of them."""
+    found = []
+    high, low = situation.seen_too_high, situation.seen_too_low
+    if high is not None and fraction >= high.fraction:
+        found.append(f"{high.start} ran out of memory, and {high.fraction:g} would have as well: this fraction is no lower.")
+    if low is not None and fraction <= low.fraction:
+        found.append(f"{low.start} said that it needs more than {low.fraction:g}: this fraction is no higher.")
+    return [*found[:-1], f"{found[-1]} {_FORGET}"] if found else []
 
 
 def _no_pool(situation: Situation, fraction: float, lower: float) -> str:

@@ -17,8 +17,9 @@ import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Allocation, BootFolder, Entry
 from ansible_collections.inferops.sglang.plugins.module_utils._failure_figures import (
     BootFigures,
+    Exit,
     Shortage,
-    exit_code,
+    exit_of,
     foreign_holders,
     lowered_fraction,
     meaning_of,
@@ -27,7 +28,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._failure_figures i
     shortage_of,
     unbalanced_gib,
 )
-from ansible_collections.inferops.sglang.plugins.module_utils._failures import KINDS, Cause, Failure, failure_of, process_index
+from ansible_collections.inferops.sglang.plugins.module_utils._failures import KINDS, Cause, Failure, failure_of, process_index, shortened
 from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
 from ansible_collections.inferops.sglang.plugins.module_utils._service_state import ServiceState
 from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import Rank
@@ -354,7 +355,7 @@ OTHERS = [
            *uncaught("EOFError")], words=("SIGKILL",)),
     Death("child_died", "other", "0.5.10 and later", LOADED, uncaught(
         "RuntimeError: Rank 0 scheduler died during initialization (exit code: -9). If exit code is -9 (SIGKILL), a common cause is the OS "
-        "OOM killer."), words=("exit code -9 (137 in a shell) is signal SIGKILL", "OOM killer")),
+        "OOM killer."), words=("exit code -9 is SIGKILL", "OOM killer")),
     Death("child_died", "other", "0.5.10 and later, native code", LOADED,
           uncaught("RuntimeError: Rank 0 scheduler died during initialization (exit code: -11)."), words=("SIGSEGV",)),
     Death("child_died", "other", "0.5.10 and later, once it runs", UP, [stamped(
@@ -387,9 +388,13 @@ def test_a_warning_of_unbalanced_memory_is_a_note_with_both_figures():
 def test_the_table_of_the_documentation_is_the_one_in_the_code():
     lines = (Path(__file__).parents[2] / "docs/failures.md").read_text(encoding="utf-8").splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if line.startswith("| `")]
-    assert [(kind.strip("`"), advice, remedy.strip(" |")) for kind, _seen, advice, remedy in rows] == [
+    told = {kind.strip("`"): remedy.strip(" |") for kind, _seen, _advice, remedy in rows}
+    # what several kinds share is written once, and "as" with the name of the row that has it in the others
+    as_another = {kind: remedy[4:-1] for kind, remedy in told.items() if remedy.startswith("as `")}
+    assert [(kind, advice, told[as_another.get(kind, kind)]) for kind, advice in zip(told, (row[2] for row in rows))] == [
         (name, kind.advice, kind.remedy) for name, kind in KINDS.items()
     ]
+    assert len(set(told.values()) - {f"as `{kind}`" for kind in told}) == len(told) - len(as_another)
 
 
 def test_every_kind_has_a_remedy_and_a_known_direction():
@@ -487,11 +492,11 @@ RUNNING = ServiceState("active", "running", "success", "loaded", 4242, 0, "d" * 
 DEAD = dataclasses.replace(RUNNING, active_state="failed", sub_state="failed", main_pid=0)
 # exit line of the service manager, result line, kind, words of the remedy
 MANAGER = [
-    ("code=exited, status=1/FAILURE", "exit-code", "unit_failed", "exit code 1 means an error of its own"),
+    ("code=exited, status=1/FAILURE", "exit-code", "unit_failed", "means an error of its own"),
     ("code=exited, status=2/INVALIDARGUMENT", "exit-code", "bad_arguments", "arguments that it does not take"),
     ("code=exited, status=126/n/a", "exit-code", "permission", "access"),
-    ("code=exited, status=127/n/a", "exit-code", "missing_file", "exit code 127 means a program that is not there"),
-    ("code=exited, status=137/n/a", "exit-code", "killed", "exit code -9 (137 in a shell) is signal SIGKILL"),
+    ("code=exited, status=127/n/a", "exit-code", "missing_file", "means a program that is not there"),
+    ("code=exited, status=137/n/a", "exit-code", "killed", "137 (128 + 9) is SIGKILL"),
     ("code=exited, status=139/n/a", "exit-code", "native_crash", "SIGSEGV"),
     ("code=exited, status=134/n/a", "exit-code", "native_crash", "SIGABRT"),
     ("code=exited, status=200/CHDIR", "exit-code", "missing_file", "the working directory cannot be entered"),
@@ -499,7 +504,7 @@ MANAGER = [
     ("code=exited, status=217/USER", "exit-code", "unit_failed", "the user of the unit does not exist"),
     ("code=killed, status=9/KILL", "signal", "killed", "OOM killer"),
     ("code=killed, status=15/TERM", "signal", "killed", "SIGTERM"),
-    ("code=dumped, status=11/SEGV", "core-dump", "native_crash", "exit code -11 (139 in a shell) is signal SIGSEGV"),
+    ("code=dumped, status=11/SEGV", "core-dump", "native_crash", "is SIGSEGV"),
     ("code=dumped, status=6/ABRT", "core-dump", "native_crash", "SIGABRT"),
     ("code=killed, status=7/BUS", "signal", "native_crash", "/dev/shm"),
     ("code=killed, status=9/KILL", "oom-kill", "oom_kill", "more memory"),
@@ -563,7 +568,7 @@ def test_a_silent_end_is_said_with_its_status():
     failure = fold([arguments(), *POOL], service=dataclasses.replace(DEAD, active_state="inactive", sub_state="dead")).failure
     assert failure.kind == "exit"
     assert "ended by itself" in failure.message
-    assert "exit code 0" in failure.remedy
+    assert "exit status 0 means success" in failure.remedy
 
 
 # --- figures
@@ -659,29 +664,123 @@ def test_the_two_figures_of_unbalanced_memory(text, figures):
 
 
 @pytest.mark.parametrize(
-    ("text", "code"),
+    ("text", "end"),
     [
-        ("Exit code: -9", -9),
-        ("Rank 3 scheduler died during initialization (exit code: -11). If exit code is -9 (SIGKILL), ...", -11),
-        ("Scheduler or DataParallelController 712 terminated with -6", -6),
-        ("crashed with exit code 1. Triggering", 1),
-        ("Main process exited, code=exited, status=143/n/a", -15),
-        ("Main process exited, code=dumped, status=11/SEGV", -11),
-        ("the unit is failed (failed), result exit-code, exit status 3, 0 automatic restarts", 3),
-        ("the unit is failed (failed), result signal, exit status 9, 0 automatic restarts", -9),
+        ("Exit code: -9", (-9, "exit code -9")),
+        ("Rank 3 scheduler died during initialization (exit code: -11). If exit code is -9 (SIGKILL), ...", (-11, "exit code -11")),
+        ("Scheduler or DataParallelController 712 terminated with -6", (-6, "exit code -6")),
+        ("crashed with exit code 1. Triggering", (1, "exit code 1")),
+        ("crashed with exit code 137. Triggering", (-9, "exit code 137 (128 + 9)")),
+        ("Main process exited, code=exited, status=143/n/a", (-15, "status=143 (128 + 15)")),
+        ("Main process exited, code=dumped, status=11/SEGV", (-11, "status=11/SEGV")),
+        ("Main process exited, code=killed, status=9/KILL", (-9, "status=9/KILL")),
+        ("Main process exited, code=exited, status=217/USER", (217, "status=217/USER")),
+        ("the unit is failed (failed), result exit-code, exit status 3, 0 automatic restarts", (3, "exit status 3")),
+        ("the unit is failed (failed), result signal, exit status 9, 0 automatic restarts", (-9, "exit status 9")),
         ("nothing", None),
     ],
 )
-def test_an_exit_code_in_a_text(text, code):
-    assert exit_code(text) == code
+def test_an_exit_code_in_a_text(text, end):
+    assert exit_of(text) == end
 
 
 @pytest.mark.parametrize(
     ("code", "words"),
-    [(-9, "SIGKILL"), (-64, "signal 64"), (3, "exit code 3"), (0, "exit code 0"), (203, "EXEC"), (10**6, "exit code 1000000")],
+    [(-9, "x is SIGKILL ("), (-64, "x is signal 64"), (3, "x means"), (0, "success"), (203, "cannot be run"), (10**6, "x means")],
 )
 def test_an_exit_code_in_words(code, words):
-    assert words in meaning_of(code)
+    assert words in meaning_of(Exit(code, "x"))
+
+
+# what was read, the kind, and all that is said: the number as it was seen, what it means, what to do
+SENTENCES = [
+    ("child_died", "Rank 0 scheduler died during initialization (exit code: -9). If exit code is -9 (SIGKILL), look for the OOM killer.",
+     "exit code -9 is SIGKILL (killed from outside, mostly by the kernel's OOM killer): look for it with journalctl -k, else for a timeout "
+     "of the unit"),
+    ("child_died", "Rank 0 scheduler died during initialization (exit code: -11). If exit code is -9 (SIGKILL), look for the OOM killer.",
+     "exit code -11 is SIGSEGV (a crash in native code): look for a core dump (coredumpctl), and for builds of torch, driver and kernels "
+     "that do not fit"),
+    ("child_died", "Rank 0 scheduler died during initialization (exit code: 1).",
+     "exit code 1 means an error of its own: look for the cause before this line"),
+    ("child_died", "Rank 0 scheduler is dead.", "look for the cause before this line"),
+    ("killed", "Main process exited, code=killed, status=9/KILL",
+     "status=9/KILL is SIGKILL (killed from outside, mostly by the kernel's OOM killer): look for it with journalctl -k, else for a "
+     "timeout of the unit"),
+    ("killed", "Main process exited, code=killed, status=15/TERM",
+     "status=15/TERM is SIGTERM (told to end): find out by whom: a timeout of the unit, systemctl, or a person"),
+    ("killed", "Main process exited, code=killed, status=40/RTMIN+6",
+     "status=40/RTMIN is signal 40, which came from outside: find out who ended it: the kernel's OOM killer (journalctl -k), a timeout of "
+     "the unit, or a person"),
+    ("bad_arguments", "Main process exited, code=exited, status=2/INVALIDARGUMENT",
+     "status=2/INVALIDARGUMENT means arguments that it does not take: correct the arguments of the server for this SGLang version"),
+    ("unit_failed", "Main process exited, code=exited, status=217/USER",
+     "status=217/USER means that the user of the unit does not exist: read the log of this start and what the service manager says "
+     "(systemctl status)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "text", "remedy"), SENTENCES, ids=[f"{row[0]}: {row[1][-30:]}" for row in SENTENCES])
+def test_an_end_is_told_in_one_sentence(kind, text, remedy):
+    assert failure_of(Cause(kind, text, Rank()), None, BootFigures()).remedy == remedy
+
+
+def test_no_signal_is_told_twice():
+    for kind in ("child_died", "exit", "killed", "native_crash"):
+        for code in range(-64, 0):
+            remedy = failure_of(Cause(kind, f"exit code: {code}", Rank()), None, BootFigures()).remedy
+            assert [word for word in ("OOM killer", "journalctl", "coredumpctl", "exit code") if remedy.count(word) > 1] == []
+            assert (code == -9) is ("SIGKILL" in remedy)
+
+
+def remedy(kind: str, text: str, **changes) -> str:
+    return failure_of(Cause(kind, text, Rank()), None, dataclasses.replace(FIGURES, **changes)).remedy
+
+
+def test_a_fraction_is_told_with_what_it_gives():
+    raised = remedy("not_enough_memory", "Not enough memory", fraction=0.74)
+    assert "; the smallest that starts is 0.7508, with next to no pool: " in raised
+    assert "memory_plan (or the role's next run) gives the one for a context" in raised
+    lowered = remedy("oom_capture", LARGE_OOM)
+    assert "; 0.8312 is the largest that leaves this allocation (1.50 GiB were missing of 80.00 GiB)" in lowered
+    assert "and the pool shrinks by as much" in lowered
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "named"),
+    [
+        ("oom_capture", OOM, True),  # 0.29 GiB were missing, 1.14 GiB lay unused
+        ("oom_weights", OOM, True),
+        ("oom_capture", LARGE_OOM, False),  # 1.50 GiB were missing
+        ("oom_capture", oom("1.00 GiB", "1.50 GiB"), True),  # nothing was missing at all, but in one piece
+        ("oom_capture", "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 of which 1.00 GiB is free.", False),
+        ("oom_capture", "CUDA out of memory", False),
+        ("foreign_process", OOM, False),
+        ("oom_kill", "killed by the OOM killer", False),
+    ],
+)
+def test_memory_in_pieces_is_named_where_it_would_have_been_enough(kind, text, named):
+    said = remedy(kind, text)
+    assert ("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True" in said) is named
+    assert ("1.14 GiB unused" in said) is named
+    assert ("not with PCIe one-shot all-reduce" in said) is named
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("short", "short"),
+        ("x" * 1000, "x" * 1000),
+        ("word " * 200, "word " * 200),  # exactly 1000
+        ("word " * 201, " ".join(["word"] * 199) + " ..."),  # 199 words are 994, one more 999
+        ("x" * 1001, "x" * 996 + " ..."),
+        ("a " + "x" * 2000, "a " + "x" * 994 + " ..."),
+        ("x" * 996 + " y" * 5, "x" * 996 + " ..."),
+    ],
+)
+def test_a_long_message_is_cut_between_words(text, shown):
+    assert shortened(text) == shown
+    failure = failure_of(Cause("unknown_exception", text, Rank()), None, FIGURES)
+    assert (failure.message, len(shown) <= 1000) == (shown, True)
 
 
 # --- whatever it says
@@ -711,4 +810,4 @@ def test_no_words_and_no_figures_break_the_advice(text, kind, before, after, fra
 @given(st.text(max_size=300))
 def test_no_text_breaks_the_reading_of_figures(text):
     assert (shortage_of(text), unbalanced_gib(text), process_index(text)) == (None, None, None)
-    assert exit_code(text) is None
+    assert exit_of(text) is None

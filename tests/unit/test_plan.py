@@ -340,14 +340,54 @@ def test_a_start_that_ran_out_of_memory_bounds_the_plan() -> None:
     found = plan([FIRST, died], max_running_requests=64)
     assert found.verdict == "impossible"
     assert found.upper_bound == 0.9199
-    assert "A start ran out of memory, and 0.92 would have as well" in text(found)
+    assert "A start at 0.92 ran out of memory, and 0.92 would have as well: this fraction is no lower. If its cause is gone" in text(found)
 
 
 def test_what_a_start_lacked_bounds_the_plan_below_its_own_fraction() -> None:
     died = {**SECOND, "ready": False, "failure": {**OOM, "next_fraction": 0.9144}}
     found = plan([FIRST, died], max_running_requests=64)
     assert (found.verdict, found.upper_bound) == ("impossible", 0.9144)
-    assert "A start ran out of memory, and 0.9145 would have as well" in text(found)
+    assert "A start at 0.92 ran out of memory, and 0.9145 would have as well" in text(found)
+
+
+LEFT = "leave it out of observed; the role keeps boots in boots.json in its state directory"
+
+
+def test_the_start_that_bounds_a_plan_is_named_with_how_to_be_rid_of_it() -> None:
+    late = {**SECOND, "ready": False, "failure": OOM, "started_at": "2026-05-30 22:08:02"}
+    # of two starts that ran out of memory the one with the lower fraction bounds
+    early = boot(0.915, None, ready=False, failure=OOM, started_at="2026-05-29 07:00:00")
+    said = text(plan([{**FIRST, "started_at": "2026-05-28 20:00:00"}, early, late], max_running_requests=64))
+    assert "The start of 2026-05-29 07:00:00 at 0.915 ran out of memory" in said
+    assert "2026-05-30" not in said
+    assert said.count(LEFT) == 1
+
+
+def test_the_start_that_asks_for_more_is_named_with_how_to_be_rid_of_it() -> None:
+    refused = {"kind": "not_enough_memory", "advice": "raise", "minimum_fraction": 0.93}
+    failed = boot(0.8, None, ready=False, failure=refused, started_at="2026-05-30T22:08:02+00:00")
+    said = text(plan([FIRST, SECOND, failed]))
+    assert "A start at 0.8" not in said
+    assert "The start of 2026-05-30T22:08:02+00:00 at 0.8 said that it needs more than 0.93: this fraction is no higher." in said
+    assert said.count(LEFT) == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "more", "said"),
+    [
+        ({"page_size": 64}, {}, "A start at 0.85 was left out: its page_size is 64, the plan's is 1; plan with page_size 64 if the server "
+                                "shall run with it."),
+        ({"tp_size": 4}, {"started_at": "2026-05-30 22:08:02"},
+         "The start of 2026-05-30 22:08:02 at 0.85 was left out: its tp_size is 4, the plan's is 8; plan with tp_size 4 if"),
+        ({"kv_cache_dtype": "fp8_e4m3"}, {},
+         "its kv_cache_dtype is 1 byte a value, the plan's is 2 bytes a value; plan with its kv_cache_dtype if the server"),
+        ({"mem_fraction_static": None, "page_size": 64}, {"started_at": 1780000000}, "A start was left out: its page_size is 64"),
+        ({"page_size": 64}, {"started_at": "9" * 1000}, f"The start of {'9' * 40} at 0.85 was left out"),
+    ],
+)  # fmt: skip
+def test_a_start_that_is_left_out_is_named_with_what_would_let_it_in(flags: dict[str, Any], more: dict[str, Any], said: str) -> None:
+    other = boot(0.85, 90000, server_args=flags, **more)
+    assert said in text(plan([other, FIRST, SECOND], page_size=1))
 
 
 def test_less_demand_lifts_that_bound() -> None:
