@@ -19,6 +19,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._startup_log impor
 from ansible_collections.inferops.sglang.plugins.module_utils._sufficient import count
 
 CLOSE = 5e-5  # two numbers that a unit file with 4 decimals cannot tell apart
+LONGEST_TEXT = 200  # characters of a value in a message
 DEEPEST = 8  # levels of a value that are looked at
 
 # Flag: the arguments it is kept as, in one release or another. From the parsers of SGLang 0.4.6 to 0.5.23.
@@ -170,7 +171,7 @@ def number_of(value: Any) -> Optional[float]:
 
 
 def text_of(value: Any, deep: int = DEEPEST) -> str:
-    """Plain data in words for a message, one line of at most 200 characters; the type's name for anything else."""
+    """Plain data in words for a message, one line of at most 200 characters, cut after a word; the type's name for anything else."""
     if value is None or isinstance(value, bool):
         return str(value).lower() if value is not None else "nothing"
     if isinstance(value, int):
@@ -178,13 +179,23 @@ def text_of(value: Any, deep: int = DEEPEST) -> str:
     if isinstance(value, float):
         return f"{value:.10g}"
     if isinstance(value, str):
-        return "".join(letter if letter.isprintable() else " " for letter in value[:200])
+        return _cut("".join(letter if letter.isprintable() else " " for letter in value[: LONGEST_TEXT + 1]))
     if deep and isinstance(value, Mapping):
         pairs = [f"{text_of(key, deep - 1)}: {text_of(item, deep - 1)}" for key, item in list(value.items())[:50]]
-        return f"{{{', '.join(pairs)}}}"[:200]
+        return _cut(f"{{{', '.join(pairs)}}}")
     if deep and isinstance(value, (list, tuple, set, frozenset)):
-        return f"[{', '.join(text_of(item, deep - 1) for item in list(value)[:50])}]"[:200]
+        return _cut(f"[{', '.join(text_of(item, deep - 1) for item in list(value)[:50])}]")
     return type(value).__name__
+
+
+def _cut(text: str) -> str:
+    """At most LONGEST_TEXT characters; what is longer ends after a whole word."""
+    if len(text) <= LONGEST_TEXT:
+        return text
+    start = text[: LONGEST_TEXT - 3]
+    # the part that is cut off may begin with the blank
+    words = start if text[len(start)] == " " else start.rpartition(" ")[0] or start
+    return f"{words.rstrip()}..."
 
 
 def _fields(name: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._flags import (
     Change,
     attention_groups,
     compare,
+    flag_name,
     names_of,
     number_of,
     text_of,
@@ -38,19 +39,33 @@ from ansible_collections.inferops.sglang.plugins.module_utils._sufficient import
 LONGEST_PAGE = 256  # tokens; a pool is cut to whole pages
 MOST_NAMED = 4096  # ranks, findings of a kind, texts: more are not looked at
 
-_RAISE = "raise mem_fraction_static: memory_plan says how far if this boot is among its observed ones"
-_LOWER = "lower mem_fraction_static, or need less beside the pool: fewer or smaller CUDA graphs, a smaller chunked_prefill_size"
+UNEVEN_GIB = 0.5  # by which a card must have less left than another before it is named as the cause of short pools
+
+_RAISE = (
+    "raise mem_fraction_static: run the playbook again with sglang_mem_fraction_static 0 (this boot is kept and the plan learns from it), "
+    "or give this boot to memory_plan as observed"
+)
+_LOWER = (
+    "lower mem_fraction_static (sglang_mem_fraction_static), or need less beside the pool: fewer or smaller CUDA graphs, "
+    "a smaller chunked_prefill_size"
+)
 _FREE_CARD = "look what else holds memory on the card of that rank (nvidia-smi), free it and start again"
 _READ_LOG = "read the log of this start around that rank"
 _NO_LOSS = "keep the whole log of a start (LogRateLimitIntervalSec=0, journalctl --all), and start the server again"
 _ODD = "give the allocation of inferops.sglang.allocation_info as it was returned"
-_ALLOW = "ask for what this release and this card can do, or name the flag in allowed_changes if it may differ"
+_ALLOW = (
+    "ask for what this release and this card can do, or name the flag in allowed_changes "
+    "(sglang_gate_allowed_changes of the role) if it may differ"
+)
 _MOVES = {
     "raise": "raise the fraction",
     "lower": "lower the fraction",
     "impossible": "no fraction helps",
     "other": "not a matter of the fraction",
 }
+
+# Arguments that are nobody's wish as long as they have these values; a plan must know what SGLang took instead.
+_UNASKED = {"page_size": (None, 1), "kv_cache_dtype": (None, "auto")}
 
 # Element types of a pool that stand for an asked kv_cache_dtype; a type that is no row here is not compared.
 _BYTES = "uint8"  # how some backends keep what is narrower
@@ -68,8 +83,9 @@ class Ask:
     """What a boot must be.
 
     ``required_tokens``: of every rank. ``flags``: as the server was given them, by name. ``min_avail_gib``: left on every rank, 0 for
-    whatever is left. ``max_spread_gib``: between the ranks, 0 for any. ``allowed_changes``: flags that may differ. ``also``: texts that
-    the caller found against the boot by other means. All as they come from a playbook: what makes no sense is a finding.
+    whatever is left. ``max_spread_gib``: between the ranks, refused from there on, 0 for any. ``allowed_changes``: flags that may differ.
+    ``also``: texts that the caller found against the boot by other means. All as they come from a playbook: what makes no sense is a
+    finding.
     """
 
     required_tokens: Any
@@ -122,7 +138,9 @@ class _Rank:
     draft_tokens: Optional[int]
     has_draft: bool
     left_gib: Optional[float]
+    before_weights_gib: Optional[float]
     after_pool_gib: Optional[float]
+    token_gib: Optional[float]
     dtype: Optional[str]
 
 
@@ -136,14 +154,40 @@ class _Boot:
     odd: tuple[str, ...]
     args: Mapping[Any, Any]
 
+    @property
+    def dead(self) -> bool:
+        """Whether the start ended by a failure that it names, or was stopped: what it did not reach is then no news."""
+        return isinstance(self.data.get("failure"), Mapping) or (self.data.get("stopped") is True and self.data.get("ready") is not True)
+
+    def uneven(self, stage: int) -> Optional[_Uneven]:
+        """The ranks of a pipeline stage with the least and the most left after their pools; None where that cannot be told."""
+        known = [(rank.after_pool_gib, rank.place) for rank in self.ranks if rank.place.pp == stage and rank.after_pool_gib is not None]
+        # without cards of their own all ranks draw on the memory of the host, one after the other
+        if len(known) < 2 or self.args.get("device") == "cpu":
+            return None
+        least, most = min(known), max(known, key=lambda one: one[0])
+        return _Uneven(least[1], least[0], most[1], most[0], round(most[0] - least[0], 4))
+
+
+@dataclass(frozen=True)
+class _Uneven:
+    """GiB left after their pools on the fullest and on the emptiest card of a stage."""
+
+    fullest: Place
+    least_gib: float
+    emptiest: Place
+    most_gib: float
+    spread_gib: float
+
 
 def judge(allocation: Any, asked: Ask) -> Verdict:
     """The verdict on one allocation, as M(inferops.sglang.allocation_info) returns it; never raises, whatever is given."""
     boot = _read(allocation)
     required = whole_number(asked.required_tokens) or 0
     changes, notes = _changes(boot, asked)
-    findings = [finding for check in _CHECKS for finding in check(boot, asked)]
-    findings += [_finding_of(change) for change in changes if not change.allowed]
+    checks = _OF_THE_DEAD if boot.dead else _CHECKS if boot.data else (_sensible,)
+    findings = [finding for check in checks for finding in check(boot, asked)]
+    findings += [_finding_of(change) for change in changes if not change.allowed and not boot.dead]
     findings += [Finding("also", None, "nothing else against it", text_of(text), "") for text in _list(asked.also)]
     if not findings and not sufficient(allocation, required):
         findings.append(
@@ -154,8 +198,8 @@ def judge(allocation: Any, asked: Ask) -> Verdict:
         required_tokens=required,
         findings=tuple(findings),
         changes=changes,
-        rows=_rows(boot, required, findings),
-        notes=(*notes, *_notes(boot, changes)),
+        rows=_rows(boot, asked, findings),
+        notes=(*notes, *_unasked(boot, asked), *_notes(boot, changes)),
     )
 
 
@@ -196,9 +240,25 @@ def _rank(place: Place, entry: Mapping[Any, Any]) -> _Rank:
         pool_tokens(entry, "draft"),
         isinstance(draft, Mapping),
         _gib(entry.get("last_avail_gib")),
+        _gib(entry.get("avail_before_weights_gib")),
         _gib(entry.get("avail_after_pool_gib")),
+        _token_gib(target, draft),
         dtype.rpartition(".")[2] if isinstance(dtype, str) else None,
     )
+
+
+def _token_gib(target: Any, draft: Any) -> Optional[float]:
+    """What one token of the target's pool costs, with the draft's pool beside it; None without the figures."""
+    tokens = count(target.get("tokens")) if isinstance(target, Mapping) else None
+    sizes = [_pool_gib(pool) for pool in (target, draft) if isinstance(pool, Mapping)]
+    known = [size for size in sizes if size is not None]
+    return sum(known) / tokens if tokens and known and len(known) == len(sizes) else None
+
+
+def _pool_gib(pool: Mapping[Any, Any]) -> Optional[float]:
+    whole, keys, values = (_gib(pool.get(name)) for name in ("kv_gib", "k_gib", "v_gib"))
+    size = whole if whole is not None else keys + values if keys is not None and values is not None else 0.0
+    return size if size > 0 else None
 
 
 def _list(value: Any) -> Sequence[Any]:
@@ -240,8 +300,13 @@ def _sensible(boot: _Boot, asked: Ask) -> Iterator[Finding]:
             yield Finding("asked", None, kind, f"asked for {name} {text_of(value)}", f"give {kind}, which may be empty")
 
 
+def _silent(boot: _Boot, asked: Ask) -> list[Place]:
+    """Ranks of which no pool is known, in their order."""
+    return sorted({*boot.missing, *_untold(boot, asked)})
+
+
 def _complete(boot: _Boot, asked: Ask) -> Iterator[Finding]:
-    silent = sorted({*boot.missing, *_untold(boot, asked)})
+    silent = _silent(boot, asked)
     for place in silent:
         yield Finding("complete", place, "every rank", "no pool in the journal of this boot", _READ_LOG)
     if silent:
@@ -252,7 +317,7 @@ def _complete(boot: _Boot, asked: Ask) -> Iterator[Finding]:
         yield Finding(
             "complete", None, "every rank and no other",
             f"{len(boot.ranks)} ranks reported, and these are not proved to be all of them",
-            "give tp_size and pp_size as the server has them",
+            "give tp_size and pp_size (sglang_tp_size, sglang_pp_size) as the server has them",
         )  # fmt: skip
 
 
@@ -269,10 +334,10 @@ def _untold(boot: _Boot, asked: Ask) -> set[Place]:
     return {Place(*rank) for rank in wanted.ranks() if wanted.key(rank) not in known}
 
 
-def _ready(boot: _Boot, _asked: Ask) -> Iterator[Finding]:
+def _ready(boot: _Boot, asked: Ask) -> Iterator[Finding]:
     failure = boot.data.get("failure", "left out")
     if isinstance(failure, Mapping):
-        yield _failed(failure)
+        yield _failed(boot, asked, failure)
     elif failure is not None:
         yield Finding("ready", None, "no failure", "the boot says not whether it failed", _ODD)
     elif boot.data.get("ready") is not True:
@@ -285,7 +350,7 @@ def _ready(boot: _Boot, _asked: Ask) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _failed(failure: Mapping[Any, Any]) -> Finding:
+def _failed(boot: _Boot, asked: Ask, failure: Mapping[Any, Any]) -> Finding:
     rank = failure.get("rank")
     place = place_of(rank) if isinstance(rank, Mapping) else None
     move = _MOVES.get(failure["advice"], _MOVES["other"]) if isinstance(failure.get("advice"), str) else _MOVES["other"]
@@ -295,18 +360,33 @@ def _failed(failure: Mapping[Any, Any]) -> Finding:
         if number is not None
     ]
     found = f"{text_of(failure.get('kind'))}: {text_of(failure.get('message'))} ({', '.join([move, *fractions])})"
-    remedy = failure.get("remedy")
-    return Finding("ready", place, "no failure", found, text_of(remedy) if isinstance(remedy, str) else "")
+    remedy = text_of(failure["remedy"]) if isinstance(failure.get("remedy"), str) else ""
+    return Finding("ready", place, "no failure", found, "; ".join(text for text in (remedy, _at_next(boot, asked, failure)) if text))
+
+
+def _at_next(boot: _Boot, asked: Ask, failure: Mapping[Any, Any]) -> str:
+    """What the next fraction would hold if that is too little: a pool loses (f - next) * P / (GiB of a token), P free before weights."""
+    required, following = whole_number(asked.required_tokens), number_of(failure.get("next_fraction"))
+    fraction = number_of(boot.args.get("mem_fraction_static"))
+    pools = [(rank.tokens, rank) for rank in boot.ranks if rank.tokens]
+    if required is None or following is None or fraction is None or not pools:
+        return ""
+    tokens, rank = min(pools, key=lambda one: one[0])
+    if rank.before_weights_gib is None or not rank.token_gib or not 0 < following < 1:
+        return ""
+    left = int(max(tokens - (fraction - following) * rank.before_weights_gib / rank.token_gib, 0.0))
+    return f"at {following:.4f} the pool is about {left:,} tokens, {required - left:,} short of {required:,}" if left < required else ""
 
 
 def _pools(boot: _Boot, asked: Ask) -> Iterator[Finding]:
     required = whole_number(asked.required_tokens) or 0
     for rank in boot.ranks:
         tokens = rank.tokens or 0
-        if rank.place in boot.missing or (rank.tokens is not None and tokens >= required):
+        unreached = rank.place in boot.missing or (boot.dead and rank.tokens is None)
+        if unreached or (rank.tokens is not None and tokens >= required):
             continue
         found = f"{tokens:,} of {required:,} tokens, {required - tokens:,} short" if tokens < required else "no pool of the target model"
-        yield Finding("pool", rank.place, f"{required:,} tokens", found, _RAISE)
+        yield Finding("pool", rank.place, f"{required:,} tokens", found, _more_tokens(boot, rank.place.pp))
     total = boot.data.get("max_total_num_tokens")
     smallest = min((rank.tokens for rank in boot.ranks if rank.tokens), default=0)
     if total is not None and (count(total) or 0) < required <= smallest:
@@ -316,13 +396,27 @@ def _pools(boot: _Boot, asked: Ask) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+def _more_tokens(boot: _Boot, stage: int) -> str:
+    """All ranks of a stage get the pool of its fullest card, so what holds memory there comes before the fraction."""
+    uneven = boot.uneven(stage)
+    if uneven is None or uneven.spread_gib < UNEVEN_GIB:
+        return _RAISE
+    return (
+        f"{label(uneven.fullest)} has {uneven.spread_gib:.2f} GiB less left than {label(uneven.emptiest)}: look what holds memory on its "
+        f"card (nvidia-smi); only if nothing does {_RAISE}"
+    )
+
+
 def _headroom(boot: _Boot, asked: Ask) -> Iterator[Finding]:
     wanted = max(number_of(asked.min_avail_gib) or 0.0, 0.0)
     for rank in boot.ranks:
         if not wanted or rank.tokens is None or (rank.left_gib is not None and rank.left_gib >= wanted):
             continue
         if rank.left_gib is None:
-            found, do = f"says not what memory it has left, {wanted:.2f} GiB wanted", f"{_NO_LOSS}, or set min_avail_gib to 0"
+            if boot.dead:
+                continue
+            found = f"says not what memory it has left, {wanted:.2f} GiB wanted"
+            do = f"{_NO_LOSS}, or set min_avail_gib (sglang_gate_min_avail_gib) to 0"
         else:
             found, do = f"headroom: {rank.left_gib:.2f} GiB left, {wanted:.2f} GiB wanted", _LOWER
         yield Finding("headroom", rank.place, f"{wanted:.2f} GiB", found, do)
@@ -330,19 +424,14 @@ def _headroom(boot: _Boot, asked: Ask) -> Iterator[Finding]:
 
 def _spread(boot: _Boot, asked: Ask) -> Iterator[Finding]:
     """Stages of a pipeline hold different layers, so only ranks of one stage are held against one another."""
-    # without cards of their own all ranks draw on the memory of the host, one after the other
-    allowed = max(number_of(asked.max_spread_gib) or 0.0, 0.0) if boot.args.get("device") != "cpu" else 0.0
+    limit = max(number_of(asked.max_spread_gib) or 0.0, 0.0)
     for stage in sorted({rank.place.pp for rank in boot.ranks}):
-        known = [(rank.after_pool_gib, rank.place) for rank in boot.ranks if rank.place.pp == stage and rank.after_pool_gib is not None]
-        if not allowed or len(known) < 2:
-            continue
-        least, fullest = min(known)
-        most, emptiest = max(known, key=lambda one: one[0])
-        if round(most - least, 4) > allowed:
+        uneven = boot.uneven(stage)
+        if uneven is not None and 0 < limit <= uneven.spread_gib:
             yield Finding(
-                "spread", fullest, f"{allowed:.2f} GiB",
-                f"spread: {least:.2f} GiB left after its pool, {most - least:.2f} less than {label(emptiest)} ({most:.2f}), "
-                f"{allowed:.2f} allowed",
+                "spread", uneven.fullest, f"less than {limit:.2f} GiB",
+                f"spread: {uneven.least_gib:.2f} GiB left after its pool, {uneven.spread_gib:.2f} less than {label(uneven.emptiest)} "
+                f"({uneven.most_gib:.2f}), under {limit:.2f} allowed",
                 _FREE_CARD,
             )  # fmt: skip
 
@@ -365,6 +454,8 @@ def _drafts(boot: _Boot, _asked: Ask) -> Iterator[Finding]:
 
 
 _CHECKS = (_sensible, _complete, _ready, _pools, _headroom, _spread, _arguments, _drafts)
+# the cause first; the ranks, pools and arguments that a dead start never came to only follow from it
+_OF_THE_DEAD = (_ready, _sensible, _pools, _headroom, _spread)
 
 
 # --- what SGLang changed ----------------------------------------------------------------------------------------------
@@ -410,7 +501,11 @@ def _in_the_log(boot: _Boot, flags: Mapping[Any, Any]) -> Iterator[tuple[str, st
 
 
 def _finding_of(change: Change) -> Finding:
-    return Finding("flags", None, change.asked, f"{change.flag}: asked {change.asked}, SGLang runs with {change.effective}", _ALLOW)
+    return Finding("flags", None, change.asked, _change_of(change), _ALLOW)
+
+
+def _change_of(change: Change) -> str:
+    return f"{change.flag}: asked {change.asked}, SGLang runs with {change.effective}"
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------
@@ -418,14 +513,18 @@ def _finding_of(change: Change) -> Finding:
 _WORDS = {"complete": "missing", "ready": "failed", "pool": "short", "headroom": "low memory", "spread": "less left", "draft": "no draft"}
 
 
-def _rows(boot: _Boot, required: int, findings: Iterable[Finding]) -> tuple[Row, ...]:
+def _rows(boot: _Boot, asked: Ask, findings: Iterable[Finding]) -> tuple[Row, ...]:
+    required = whole_number(asked.required_tokens) or 0
     words: dict[Place, str] = {}
     for finding in findings:
         if finding.rank is not None:
             words.setdefault(finding.rank, _WORDS[finding.check])
+    silent = _silent(boot, asked)
+    for place in silent:
+        words.setdefault(place, _WORDS["complete"])
     known = {rank.place: rank for rank in boot.ranks}
     rows = []
-    for place in sorted({*known, *(place for place, word in words.items() if word == "missing")}):
+    for place in sorted({*known, *silent}):
         rank = known.get(place)
         tokens = rank.tokens if rank else None
         spare = tokens - required if tokens is not None and required else None
@@ -434,10 +533,21 @@ def _rows(boot: _Boot, required: int, findings: Iterable[Finding]) -> tuple[Row,
     return tuple(rows)
 
 
+def _unasked(boot: _Boot, asked: Ask) -> Iterator[str]:
+    """What SGLang chose where nothing was asked, and a plan depends on."""
+    flags = _flags(asked)
+    for name, usual in _UNASKED.items():
+        found = boot.args.get(name)
+        if value_of(flags, name) is None and found not in usual:
+            yield f"{flag_name(name)}: not asked, SGLang runs with {text_of(found)}"
+
+
 def _notes(boot: _Boot, changes: Iterable[Change]) -> Iterator[str]:
     for change in changes:
         if change.allowed:
-            yield f"{change.flag}: asked {change.asked}, SGLang runs with {change.effective}, which is allowed"
+            yield f"{_change_of(change)}, which is allowed"
+        elif boot.dead:
+            yield _change_of(change)
     restarts = count(boot.data.get("restarts"))
     if restarts is not None:
         yield f"the server was restarted {restarts} times before this start came up"

@@ -42,6 +42,9 @@ def table(verdict: Verdict, name: str) -> list[str]:
 
 
 def _grid(rows: Sequence[Row]) -> list[str]:
+    if all(row.tokens is None for row in rows):
+        # a start that came to no pool at all: only what memory its ranks saw is worth a line
+        rows = [row for row in rows if row.left_gib is not None]
     groups = [[row] for row in rows] if len(rows) <= MOST_ROWS else _folded(rows)
     cells = [_HEADS, *(_cells(group) for group in groups)] if groups else []
     widths = [max(len(line[column]) for line in cells) for column in range(len(_HEADS))] if cells else []
