@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Optional, Protocol
 
 from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Allocation, BootFolder, Entry
-from ansible_collections.inferops.sglang.plugins.module_utils._failures import KINDS, Failure
+from ansible_collections.inferops.sglang.plugins.module_utils._failures import KINDS, Failure, shortened
 from ansible_collections.inferops.sglang.plugins.module_utils._gauge import WeightsGauge
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalReader
 from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
@@ -238,7 +238,7 @@ class UnitWatch:
         if failure is None:
             return None
         place = f" on {names_of([RankId(**failure.rank)])}" if failure.rank else ""
-        return f"the start before this one (invocation_id {invocation}) died of {failure.kind}{place}: {failure.message[:200]}"
+        return f"the start before this one (invocation_id {invocation}) died of {failure.kind}{place}: {shortened(failure.message, 200)}"
 
     def _phase_age(self) -> Optional[float]:
         began = self._folder.phase_began
@@ -452,7 +452,7 @@ def _last_line(watch: Watch) -> str:
 def _remedy(look: Look) -> str:
     allocation = look.allocation
     if allocation is not None and allocation.failure is not None:
-        least = allocation.failure.minimum_fraction
+        least = allocation.failure.minimum_fraction if allocation.failure.next_fraction is None else None
         return allocation.failure.remedy + (f" (at least {least:.4f})" if least is not None else "")
     if allocation is None and look.service is not None and not look.service.exists:
         return "check the name of the unit, and that it is installed on this host"

@@ -154,14 +154,14 @@ def failure_of(cause: Cause, rank: Optional[dict[str, int]], figures: BootFigure
     return Failure(cause.kind, rank, shortened(cause.text), advice.direction, advice.minimum, remedy, advice.next)
 
 
-def shortened(text: str) -> str:
-    """A message of a length that can be shown, cut between words where it is longer."""
-    if len(text) <= MAX_MESSAGE:
+def shortened(text: str, most: int = MAX_MESSAGE) -> str:
+    """A message of at most so many characters, cut between words where it is longer."""
+    if len(text) <= most:
         return text
-    room = text[: MAX_MESSAGE - len(" ...") + 1]
+    room = text[: most - len(" ...") + 1]
     words = room.rpartition(" ")[0].rstrip()
     # what has no space for so long is not made of words
-    return f"{words} ..." if len(words) > MAX_MESSAGE // 2 else f"{room[:-1]} ..."
+    return f"{words} ..." if len(words) > most // 2 else f"{room[:-1]} ..."
 
 
 def _in_pieces(text: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Allocation
-from ansible_collections.inferops.sglang.plugins.module_utils._failures import Failure
+from ansible_collections.inferops.sglang.plugins.module_utils._failures import Failure, shortened
 from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId, names_of, total_of
 
 MAX_WORDS = 300  # characters of a failure's message
@@ -50,6 +50,5 @@ def _failure(failure: Optional[Failure]) -> Iterator[str]:
     if failure is None:
         return
     place = f" on {names_of([RankId(**failure.rank)])}" if failure.rank else ""
-    yield f"failure: {failure.kind}{place}: {failure.message[:MAX_WORDS]}"
-    fraction = f" (next fraction {failure.next_fraction:.4f})" if failure.next_fraction is not None else ""
-    yield f"do: {failure.remedy}{fraction}"
+    yield f"failure: {failure.kind}{place}: {shortened(failure.message, MAX_WORDS)}"
+    yield f"do: {failure.remedy}"

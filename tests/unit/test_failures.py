@@ -32,6 +32,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._failures import K
 from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
 from ansible_collections.inferops.sglang.plugins.module_utils._service_state import ServiceState
 from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import Rank
+from ansible_collections.inferops.sglang.plugins.module_utils._summary import summary_of
 from ansible_collections.inferops.sglang.plugins.test.sglang import pool_sufficient
 from ansible_collections.inferops.sglang.tests.unit.boots import READY, stamped
 from hypothesis import given, settings
@@ -732,6 +733,12 @@ def test_no_signal_is_told_twice():
             assert (code == -9) is ("SIGKILL" in remedy)
 
 
+def test_a_summary_says_the_fraction_once():
+    refused = announced("RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.")
+    said = "\n".join(summary_of(fold([arguments(0.74), *LOADED, *refused], ended=True)))
+    assert said.count("0.7508") == 1
+
+
 def remedy(kind: str, text: str, **changes) -> str:
     return failure_of(Cause(kind, text, Rank()), None, dataclasses.replace(FIGURES, **changes)).remedy
 
@@ -779,6 +786,7 @@ def test_memory_in_pieces_is_named_where_it_would_have_been_enough(kind, text, n
 )
 def test_a_long_message_is_cut_between_words(text, shown):
     assert shortened(text) == shown
+    assert shortened("cut at 20 after a word", 20) == "cut at 20 after ..."
     failure = failure_of(Cause("unknown_exception", text, Rank()), None, FIGURES)
     assert (failure.message, len(shown) <= 1000) == (shown, True)
 
