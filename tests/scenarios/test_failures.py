@@ -65,7 +65,7 @@ CASES = {
     "the host's memory runs out": case("slow_load:30", "oom_kill", "other", None, None, None, "more memory",
                                        extra="ExecStartPost=/bin/sh -c '/usr/bin/python3 /root/oomd.py %n 2 >/dev/null 2>&1 &'"),
     "the main process killed": case("kill9:main", "killed", "other", None, None, None, "SIGKILL", "OOM killer"),
-    "the main process ends": case("exit:7", "unit_failed", "other", None, None, None, "exit code 7"),
+    "the main process ends": case("exit:7", "unit_failed", "other", None, None, None, "7/NOTRUNNING means that the program ended itself"),
     # pools. 74 of 80 GiB are weights: 0.925, and 0.00078125 more for the smallest pool
     "weights above the share": case("not_enough_memory", "not_enough_memory", "raise", RANKS, 0.9258, 0.925, "0.9258"),
     # with the draft's weights 75.2 GiB: SGLang itself says 0.9400
@@ -76,7 +76,7 @@ CASES = {
     "no memory for the pool": case("oom_pool:1", "oom_pool", "lower", 1, 0.8456, None, "0.35 GiB were missing of 80.00 GiB"),
     "no memory for the draft's pool": case("oom_draft_pool:1", "oom_draft_pool", "lower", 1, 0.8456),
     "no memory for the draft's pool, loaded first": case("oom_draft_pool:1", "oom_draft_pool", "lower", 1, 0.8456, version="0.5.23"),
-    "gone without a word": case("silent_death", "exit", "other", None, None, None, "ended by itself", "exit code 0"),
+    "gone without a word": case("silent_death", "exit", "other", None, None, None, "ended by itself", "exit status 0 means success"),
     # graphs
     "no memory for the graphs": case("oom_capture:1", "oom_capture", "lower", 1, 0.8456, None, "0.8456"),
     "no memory for the graphs, newer words": case("oom_capture:1", "oom_capture", "lower", 1, 0.8456, version="0.5.23"),
