@@ -152,16 +152,54 @@ def test_a_flag_that_was_silently_changed_refuses_the_host_unless_it_may(host: H
     values["sglang_gate_settle_time"] = 0
     run = host.play(values)
     assert run.code == 2, run.text
-    assert report(run)[-3:] == [
+    do = (
+        "    do: ask for what this release and this card can do, or name the flag in allowed_changes "
+        "(sglang_gate_allowed_changes of the role) if it may differ"
+    )
+    said = report(run)
+    assert said[-3:] == [
         "  - max-running-requests: asked 8, SGLang runs with 4",
         "  - trust-remote-code: asked true, SGLang runs with false",
-        "    do: ask for what this release and this card can do, or name the flag in allowed_changes if it may differ",
+        do,
     ]
+    # the last word of the run: the headline, the first finding with what to do, and where the host stands
+    last = run.text[run.text.rindex(said[0]) :].splitlines()
+    margin = len(last[1]) - len(last[1].lstrip()) - 2
+    assert [last[0], *(line[margin:] for line in last[1:4])] == [
+        said[0], said[-3], do, "No service was accepted on this host before: sglang-changed.service is left stopped.",
+    ]  # fmt: skip
     assert host.shell("systemctl is-active sglang-changed.service", check=False) != "active"
     assert [change["flag"] for change in kept(host, "sglang-changed")["changes"]] == ["max-running-requests", "trust-remote-code"]
     allowed = host.play({**values, "sglang_gate_allowed_changes": "trust_remote_code,max-running-requests"})
     assert allowed.code == 0, allowed.text
     assert "  note: trust-remote-code: asked true, SGLang runs with false, which is allowed" in report(allowed)
+
+
+def test_pages_that_a_backend_chose_are_named_and_the_next_run_plans_with_them(host: Host) -> None:
+    values = {**profile("sglang-pages", 31700, STANDIN_CHANGE="page_size=64"), "sglang_page_size": 1, "sglang_gate_settle_time": 0}
+    run = host.play(values)
+    assert run.code == 0, run.text
+    note = "  note: page-size: not asked, SGLang runs with 64"
+    assert note in report(run)
+    invocation = host.invocation("sglang-pages")
+    again = host.play(values)
+    assert (again.code, again.changed) == (0, 0), again.text
+    assert note in report(again)
+    assert "page_size is" not in again.text
+    assert host.invocation("sglang-pages") == invocation
+
+
+def test_the_gate_alone_needs_no_more_than_the_unit_and_the_tokens(host: Host, deployed: Values) -> None:
+    """Ports, hosts and ranks are the server's own, and what is left at the role's default is not asked."""
+    playbook, name = str(host.inventory.parent / "gate.yml"), deployed["sglang_instance"]
+    only = {"sglang_instance": name, "sglang_gate_settle_time": 0, "sglang_gate_timeout": 30}
+    run = host.play({**only, "sglang_context_length": 200000}, playbook=playbook)
+    assert (run.code, report(run)[0]) == (0, f"gate {name}.service: ACCEPTED, 200,000 tokens asked of every rank"), run.text
+    nothing = host.play(only, playbook=playbook)
+    assert nothing.code == 2, nothing.text
+    for word in ("sglang_context_length, sglang_pool_target: asked for 0 and 0 tokens", "found nothing", "give what every rank must hold"):
+        assert word in nothing.text, nothing.text
+    assert "Wait for the boot" not in nothing.text
 
 
 def test_a_card_that_others_use_is_named_though_every_pool_is_large_enough(host: Host) -> None:
@@ -173,7 +211,7 @@ def test_a_card_that_others_use_is_named_though_every_pool_is_large_enough(host:
     assert [line.split()[-2:] for line in said[2:10] if not line.endswith("  ok")] == [["less", "left"]], said
     assert said[7].startswith("  TP5   200,099       99 spare"), said
     assert said[10:] == [
-        "  - rank TP5: spread: 4.85 GiB left after its pool, 5.00 less than TP0 (9.85), 4.00 allowed",
+        "  - rank TP5: spread: 4.85 GiB left after its pool, 5.00 less than TP0 (9.85), under 4.00 allowed",
         "    do: look what else holds memory on the card of that rank (nvidia-smi), free it and start again",
     ]
 
