@@ -9,7 +9,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -225,7 +224,7 @@ def test_a_server_that_does_not_stay_up_is_no_server(host: Host, deployed: Value
     command = host.command({**deployed, "sglang_tp_size": 8, "sglang_context_length": 200000, "sglang_gate_settle_time": 60},
                            playbook=str(host.inventory.parent / "gate.yml"))  # fmt: skip
     with subprocess.Popen(command, env=host.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as play:
-        wait_for(host, f"journalctl --all -o cat _SYSTEMD_INVOCATION_ID={invocation} | grep health_generate")
+        host.wait_for(f"journalctl --all -o cat _SYSTEMD_INVOCATION_ID={invocation} | grep health_generate")
         # what tests did before is no crash loop
         host.shell(f"systemctl reset-failed {name}.service; {how} {name}.service")
         text, _errors = play.communicate()
@@ -233,12 +232,3 @@ def test_a_server_that_does_not_stay_up_is_no_server(host: Host, deployed: Value
     assert any(line.startswith("  - ") for line in report(Run(2, text))), text
     verdict = kept(host, name)
     assert (verdict["accepted"], verdict["invocation_id"]) == (False, invocation)
-
-
-def wait_for(host: Host, script: str, seconds: float = 90) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if host.shell(script, check=False):
-            return
-        time.sleep(0.2)
-    raise AssertionError(f"not seen in {seconds} s: {script}")

@@ -69,14 +69,6 @@ class Box:
     def look(self, unit: str, goal: str = "none", timeout: float = 30, prefix: str = "") -> dict[str, Any]:
         return json.loads(self.shell(self.command(unit, goal, timeout, prefix)))
 
-    def wait_for(self, script: str, seconds: float = 30) -> None:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if self.shell(script, check=False):
-                return
-            time.sleep(0.1)
-        raise AssertionError(f"not seen in {seconds} s: {script}")
-
 
 @pytest.fixture(scope="module", params=["bookworm", "trixie"])
 def box(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
@@ -109,7 +101,7 @@ def test_a_unit_with_a_journal_namespace_is_read(box: Box) -> None:
     assert (seen["problem"], seen["allocation"]["complete"], seen["allocation"]["notes"]) == (None, True, [])
     assert "server_args" not in box.shell(f"journalctl -o cat -u {unit}")
     box.shell(f"systemctl kill --signal=KILL {unit}")
-    box.wait_for(f"journalctl -o cat -u {unit} | grep 'Main process exited'")
+    box.host.wait_for(f"journalctl -o cat -u {unit} | grep 'Main process exited'")
     allocation = box.look(unit)["allocation"]
     assert (allocation["complete"], allocation["ready"]) == (True, False)
     assert "status=9/KILL" in allocation["failure"]["message"]
@@ -131,10 +123,10 @@ def test_lines_that_the_log_daemon_dropped_are_unknown_and_not_absent(box: Box) 
     port = next(NUMBERS)
     unit = box.start("limited", "LogRateLimitBurst=2", "LogRateLimitIntervalSec=3", port=port)
     get = f"python3 -c \"import urllib.request as u; u.urlopen('http://127.0.0.1:{port}/v1/models')\""
-    box.wait_for(f"{get} 2>/dev/null && echo up")
+    box.host.wait_for(f"{get} 2>/dev/null && echo up")
     time.sleep(3)
     box.shell(get)
-    box.wait_for(f"journalctl -o cat --since -1min | grep 'Suppressed .* messages from {unit}'")
+    box.host.wait_for(f"journalctl -o cat --since -1min | grep 'Suppressed .* messages from {unit}'")
     allocation = box.look(unit)["allocation"]
     assert (allocation["ready"], allocation["complete"], allocation["failure"]) == (False, False, None)
     (note,) = [note for note in allocation["notes"] if "the log daemon dropped" in note]
@@ -147,10 +139,10 @@ def test_a_wait_goes_on_over_rotation_and_loss(box: Box) -> None:
     unit = box.start("rotated", step=0.8)
     argv = [ROOT / "tests/hosts/hosts", "exec", box.host.name, "sh", "-c", box.command(unit, "ready", 60)]
     with subprocess.Popen(argv, env=box.host.environment, stdout=subprocess.PIPE) as waiting:
-        box.wait_for(f"journalctl -o cat -u {unit} | grep 'Load weight begin'")
+        box.host.wait_for(f"journalctl -o cat -u {unit} | grep 'Load weight begin'")
         time.sleep(1.2)  # a look has read it
         box.shell("journalctl --rotate")
-        box.wait_for(f"journalctl -o cat -u {unit} | grep 'Memory pool end'")
+        box.host.wait_for(f"journalctl -o cat -u {unit} | grep 'Memory pool end'")
         time.sleep(1.2)
         box.shell("journalctl --rotate --vacuum-size=1")
         assert waiting.stdout is not None

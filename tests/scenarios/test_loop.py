@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from typing import Any
 
 import pytest
@@ -23,15 +22,6 @@ Values = dict[str, Any]
 
 def with_environment(service: Values, **more: str) -> Values:
     return {**service, "sglang_environment": {**service["sglang_environment"], **more}}
-
-
-def wait_for(host: Host, script: str, seconds: float = 90) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if host.shell(script, check=False):
-            return
-        time.sleep(0.2)
-    raise AssertionError(f"not seen in {seconds} s: {script}")
 
 
 WRONG = {
@@ -191,7 +181,7 @@ def test_a_kill_while_weights_load_is_refused_and_the_next_run_recovers(host: Ho
     name = service["sglang_instance"]
     slow = with_environment(service, STANDIN_FAULT="slow_load:60")
     with subprocess.Popen(host.command(slow), env=host.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as play:
-        wait_for(host, f"journalctl --all -o cat -u {name}.service | grep 'Load weight begin'")
+        host.wait_for(f"journalctl --all -o cat -u {name}.service | grep 'Load weight begin'")
         host.shell(f"systemctl kill --kill-whom=all -s KILL {name}.service")
         text, _errors = play.communicate()
     assert play.returncode == 2, text
@@ -223,7 +213,7 @@ def test_a_release_that_does_not_exist_leaves_the_host_as_it_was(host: Host, ser
 def test_an_install_killed_half_way_is_replaced(host: Host, service: Values) -> None:
     fresh = {**service, "sglang_root": "/opt/killed", "sglang_requirements": []}
     with subprocess.Popen(host.command(fresh), env=host.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as play:
-        wait_for(host, "ls -d /opt/killed/*/lib 2>/dev/null")
+        host.wait_for("ls -d /opt/killed/*/lib 2>/dev/null")
         play.kill()
         play.communicate()
     host.shell("pkill -9 -f [/]opt/killed || true")
@@ -239,7 +229,7 @@ def test_a_run_cut_between_unit_and_start_is_finished_by_the_next(host: Host, se
     invocation = host.invocation(name)
     changed = {**service, "sglang_max_running_requests": 4}
     with subprocess.Popen(host.command(changed), env=host.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as play:
-        wait_for(host, f"grep -s -- '--max-running-requests 4' /etc/systemd/system/{name}.service")
+        host.wait_for(f"grep -s -- '--max-running-requests 4' /etc/systemd/system/{name}.service")
         play.kill()
         play.communicate()
     run = host.play(changed)

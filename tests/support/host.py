@@ -9,6 +9,7 @@ import json
 import os
 import re
 import subprocess
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,15 @@ class Host:
         if check:
             assert done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
         return done.stdout.strip()
+
+    def wait_for(self, script: str, seconds: float = 90) -> None:
+        """Returns when the script prints something; an error says what was not seen."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if self.shell(script, check=False):
+                return
+            time.sleep(0.2)
+        raise AssertionError(f"not seen in {seconds} s: {script}")
 
     def command(self, values: dict[str, Any], *options: str, playbook: str = "inferops.sglang.deploy_k26") -> list[str]:
         return ["ansible-playbook", "-i", str(self.inventory), playbook, "-e", json.dumps(values), *options]
