@@ -43,6 +43,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import
     names_of,
     pools_of,
     proved,
+    rank_of,
     report_of,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._service_state import ServiceState
@@ -317,7 +318,7 @@ class BootFolder:
         self._reach("warmup")
 
     def _read_ready(self, _event: Ready, _rank: Rank, _pid: Optional[int]) -> None:
-        if self._lost or self._stopping:
+        if self.lost or self._stopping:
             return
         self._ready = self._was_ready = True
         self._reach("ready")
@@ -327,7 +328,7 @@ class BootFolder:
         self._percent[event.what] = event.percent
 
     def _read_stopping(self, _event: Stopping, _rank: Rank, _pid: Optional[int]) -> None:
-        self._stopping = self._stopping or not self._lost
+        self._stopping = self._stopping or not self.lost
         self._ready = False
 
     def _read_fatal(self, event: Fatal, rank: Rank, pid: Optional[int]) -> None:
@@ -357,7 +358,7 @@ class BootFolder:
             self._restarts = int(line.detail[:9])
         self._ready = self._ready and line.what not in ("stopped", "ended", "exited", "failed")
         if line.what == "stopped":
-            self._stopping = self._stopping or not self._lost
+            self._stopping = self._stopping or not self.lost
         if len(self._unit) < MAX_TRACES:
             self._unit.append(line)
 
@@ -372,7 +373,7 @@ class BootFolder:
         return "warmup" if self._summaries and stage == "capture" and not state.capturing else stage
 
     def _state_of(self, rank: Rank, pid: Optional[int]) -> Optional[RankState]:
-        wanted = RankId(rank.dp or 0, rank.pp or 0, rank.tp or 0)
+        wanted = rank_of(rank)
         for state in self._ranks.values():
             if (rank.labelled and state.id == wanted) or (not rank.labelled and pid is not None and state.pid == pid):
                 return state
@@ -388,11 +389,6 @@ class BootFolder:
         return self._first if self._phase == "starting" else self._reached.get(self._phase)
 
     @property
-    def started(self) -> bool:
-        """True once the log showed anything of a boot."""
-        return self._seen
-
-    @property
     def began_us(self) -> Optional[int]:
         """When its first line was written, in microseconds since 1970; None in plain text."""
         return self._first_us
@@ -405,10 +401,6 @@ class BootFolder:
     @property
     def lost(self) -> bool:
         """The log already proves that this boot will not come up, or has died."""
-        return self._lost
-
-    @property
-    def _lost(self) -> bool:
         return bool(self._fatals) or self._traces.announced or bool(self._fatal_unit_lines())
 
     def _fatal_unit_lines(self) -> list[UnitLine]:
@@ -585,7 +577,7 @@ class BootFolder:
 
     def _guilty(self, cause: Cause, reports: Sequence[RankReport], wanted: Sequence[RankId]) -> Optional[dict[str, int]]:
         if cause.rank.labelled:
-            return _id_of(cause.rank).as_dict()
+            return rank_of(cause.rank).as_dict()
         # processes are numbered by replica and by node
         single = all((size_of(self._args.get(name)) or 1) == 1 for name in ("dp_size", "nnodes"))
         index, tp = process_index(cause.text), size_of(self._args.get("tp_size"))
@@ -628,23 +620,19 @@ _HANDLERS: dict[type[Event], Any] = {
 _OPENINGS = (ServerArgs, InitBegin, WeightsBegin)
 
 
-def _id_of(rank: Rank) -> RankId:
-    return RankId(rank.dp or 0, rank.pp or 0, rank.tp or 0)
-
-
 def _key_of(rank: Rank, pid: Optional[int]) -> tuple[RankId, int]:
     """What tells the ranks of a log apart: their labels, or, where they have none, their processes."""
-    return _id_of(rank), -1 if rank.labelled else pid or 0
+    return rank_of(rank), -1 if rank.labelled else pid or 0
 
 
 def _silent_peer(cause: Cause, causes: Sequence[Cause], wanted: Sequence[RankId]) -> Optional[Cause]:
     """The death of the one rank that says nothing where all others say that a peer is gone: a killed process has no last words."""
-    told = {_id_of(one.rank) for one in causes if one.rank.labelled}
+    told = {rank_of(one.rank) for one in causes if one.rank.labelled}
     silent = [rank for rank in wanted if rank not in told]
     if len(wanted) < 2 or len(silent) != 1 or not lost_its_peer(cause):
         return None
     dead = silent[0]
-    words = [f"{names_of([dead])} ended without a word, and {names_of([_id_of(cause.rank)])} says: {cause.text}"]
+    words = [f"{names_of([dead])} ended without a word, and {names_of([rank_of(cause.rank)])} says: {cause.text}"]
     words += [one.text for one in causes if one.kind == "child_died" and process_index(one.text) is not None]
     return Cause("child_died", " ".join(words), Rank(tp=dead.tp, pp=dead.pp, dp=dead.dp))
 

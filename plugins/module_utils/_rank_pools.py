@@ -49,20 +49,30 @@ class RankId(NamedTuple):
         return {"tp": self.tp, "pp": self.pp, "dp": self.dp}
 
     @property
-    def group(self) -> str:
-        """The dimensions before the TP rank as SGLang writes them; those of number 0 are left out."""
-        return "".join(f"{name}{number} " for name, number in (("DP", self.dp), ("PP", self.pp)) if number)
+    def name(self) -> str:
+        """As SGLang's log names it; DP0 and PP0 are left out."""
+        return "".join(f"{label}{number} " for label, number in (("DP", self.dp), ("PP", self.pp)) if number) + f"TP{self.tp}"
 
 
-def names_of(ranks: Iterable[RankId]) -> str:
-    """Ranks as SGLang's log names them, neighbours as a span: C(TP0-TP7), C(PP1 TP0, PP1 TP2-TP3)."""
+def rank_of(labels: Rank) -> RankId:
+    """The rank that the labels of a record name."""
+    return RankId(labels.dp or 0, labels.pp or 0, labels.tp or 0)
+
+
+def spans_of(ranks: Iterable[RankId]) -> list[str]:
+    """Ranks by name, neighbours in this order as a span: C(TP0-TP7), C(PP1 TP2-TP3)."""
     spans: list[tuple[RankId, RankId]] = []
-    for rank in sorted(set(ranks)):
+    for rank in ranks:
         if spans and rank == spans[-1][1]._replace(tp=spans[-1][1].tp + 1):
             spans[-1] = (spans[-1][0], rank)
         else:
             spans.append((rank, rank))
-    names = [f"{first.group}TP{first.tp}" + (f"-TP{last.tp}" if last != first else "") for first, last in spans]
+    return [first.name + (f"-TP{last.tp}" if last != first else "") for first, last in spans]
+
+
+def names_of(ranks: Iterable[RankId]) -> str:
+    """Each rank once, in order, for a message: C(TP0-TP7), C(PP1 TP0, PP1 TP2-TP3)."""
+    names = spans_of(sorted(set(ranks)))
     return ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
 
 
@@ -199,7 +209,7 @@ class RankState:
 
     @property
     def id(self) -> RankId:
-        return RankId(self.rank.dp or 0, self.rank.pp or 0, self.rank.tp or 0)
+        return rank_of(self.rank)
 
     def reach(self, phase: str) -> None:
         """The rank shows, at the time of ``now``, that it has come to this phase."""

@@ -10,17 +10,11 @@ be: what is missing or odd proves nothing. Nothing in here raises.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
+
+from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId
 
 LONGEST_COUNT = 15  # digits; no pool holds more tokens
-
-
-class Place(NamedTuple):
-    """A rank's place in the deployment; a dimension that is left out is 0."""
-
-    dp: int
-    pp: int
-    tp: int
 
 
 def sufficient(allocation: Any, tokens: Any) -> bool:
@@ -48,11 +42,11 @@ def count(value: Any) -> Optional[int]:
     return int(value) if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**LONGEST_COUNT else None
 
 
-def place_of(rank: Mapping[str, Any]) -> Optional[Place]:
+def place_of(rank: Mapping[str, Any]) -> Optional[RankId]:
     """Where a rank stands; None where a label is no label."""
     numbers = [rank.get("dp", 0), rank.get("pp", 0), rank.get("tp")]
     known = [int(number) for number in numbers if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 10**6]
-    return Place(*known) if len(known) == len(numbers) else None
+    return RankId(*known) if len(known) == len(numbers) else None
 
 
 def pool_tokens(rank: Mapping[str, Any], model: str = "target") -> Optional[int]:
@@ -80,7 +74,7 @@ def _is_healthy(allocation: Mapping[str, Any]) -> bool:
 
 def _smallest_pool(ranks: Any) -> Optional[int]:
     """The smallest pool of a target model; None if there is no rank, or any is odd, there twice, or without a pool."""
-    pools: dict[Place, int] = {}
+    pools: dict[RankId, int] = {}
     for rank in sequence(ranks) or ():
         place, tokens = (place_of(rank), pool_tokens(rank)) if isinstance(rank, Mapping) else (None, None)
         if place is None or tokens is None or place in pools:

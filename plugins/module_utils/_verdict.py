@@ -27,7 +27,6 @@ from ansible_collections.inferops.sglang.plugins.module_utils._flags import (
 from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
 from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId
 from ansible_collections.inferops.sglang.plugins.module_utils._sufficient import (
-    Place,
     count,
     place_of,
     pool_tokens,
@@ -101,7 +100,7 @@ class Finding:
     """One thing against a boot. ``check``: asked, complete, ready, pool, headroom, spread, flags, draft, also or proof."""
 
     check: str
-    rank: Optional[Place]
+    rank: Optional[RankId]
     asked: str
     found: str
     do: str
@@ -111,7 +110,7 @@ class Finding:
 class Row:
     """One rank. ``spare``: tokens above what is asked, negative where it falls short. ``word``: ok, or what is wrong with it."""
 
-    rank: Place
+    rank: RankId
     tokens: Optional[int]
     spare: Optional[int]
     draft_tokens: Optional[int]
@@ -133,7 +132,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class _Rank:
-    place: Place
+    place: RankId
     tokens: Optional[int]
     draft_tokens: Optional[int]
     has_draft: bool
@@ -150,7 +149,7 @@ class _Boot:
 
     data: Mapping[Any, Any]
     ranks: tuple[_Rank, ...]
-    missing: tuple[Place, ...]
+    missing: tuple[RankId, ...]
     odd: tuple[str, ...]
     args: Mapping[Any, Any]
 
@@ -173,9 +172,9 @@ class _Boot:
 class _Uneven:
     """GiB left after their pools on the fullest and on the emptiest card of a stage."""
 
-    fullest: Place
+    fullest: RankId
     least_gib: float
-    emptiest: Place
+    emptiest: RankId
     most_gib: float
     spread_gib: float
 
@@ -209,13 +208,13 @@ def judge(allocation: Any, asked: Ask) -> Verdict:
 def _read(allocation: Any) -> _Boot:
     data = allocation if isinstance(allocation, Mapping) else {}
     odd = [] if isinstance(allocation, Mapping) and data else ["no start of a server is known"]
-    ranks: dict[Place, _Rank] = {}
+    ranks: dict[RankId, _Rank] = {}
     for entry in _list(data.get("ranks")):
         place = place_of(entry) if isinstance(entry, Mapping) else None
         if place is None:
             odd.append("an entry of ranks says not which rank it is")
         elif place in ranks:
-            odd.append(f"{label(place)} is in ranks twice")
+            odd.append(f"{place.name} is in ranks twice")
         else:
             ranks[place] = _rank(place, entry)
     missing = [place_of(entry) if isinstance(entry, Mapping) else None for entry in _list(data.get("missing_ranks"))]
@@ -231,7 +230,7 @@ def _read(allocation: Any) -> _Boot:
     )
 
 
-def _rank(place: Place, entry: Mapping[Any, Any]) -> _Rank:
+def _rank(place: RankId, entry: Mapping[Any, Any]) -> _Rank:
     target, draft = entry.get("target"), entry.get("draft")
     dtype = target.get("dtype") if isinstance(target, Mapping) else None
     return _Rank(
@@ -269,11 +268,6 @@ def _gib(value: Any) -> Optional[float]:
     return None if isinstance(value, str) else number_of(value)
 
 
-def label(place: Place) -> str:
-    """A rank as SGLang's log names it; DP0 and PP0 are left out."""
-    return "".join([f"DP{place.dp} " * (place.dp > 0), f"PP{place.pp} " * (place.pp > 0), f"TP{place.tp}"])
-
-
 # --- the checks -------------------------------------------------------------------------------------------------------
 
 
@@ -300,7 +294,7 @@ def _sensible(boot: _Boot, asked: Ask) -> Iterator[Finding]:
             yield Finding("asked", None, kind, f"asked for {name} {text_of(value)}", f"give {kind}, which may be empty")
 
 
-def _silent(boot: _Boot, asked: Ask) -> list[Place]:
+def _silent(boot: _Boot, asked: Ask) -> list[RankId]:
     """Ranks of which no pool is known, in their order."""
     return sorted({*boot.missing, *_untold(boot, asked)})
 
@@ -321,7 +315,7 @@ def _complete(boot: _Boot, asked: Ask) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _untold(boot: _Boot, asked: Ask) -> set[Place]:
+def _untold(boot: _Boot, asked: Ask) -> set[RankId]:
     """Ranks that there must be by the server's own arguments, or by the flags, and of which the allocation says nothing at all."""
     flags = _flags(asked)
     tp, pp, dp = (count(boot.args.get(name)) or whole_number(value_of(flags, name)) for name in ("tp_size", "pp_size", "dp_size"))
@@ -331,7 +325,7 @@ def _untold(boot: _Boot, asked: Ask) -> set[Place]:
     if (count(boot.args.get("nnodes")) or 1) > 1:
         return set()  # the log of one node shows its own ranks alone
     known = {wanted.key(RankId(*place)) for place in (*(rank.place for rank in boot.ranks), *boot.missing)}
-    return {Place(*rank) for rank in wanted.ranks() if wanted.key(rank) not in known}
+    return {rank for rank in wanted.ranks() if wanted.key(rank) not in known}
 
 
 def _ready(boot: _Boot, asked: Ask) -> Iterator[Finding]:
@@ -402,7 +396,7 @@ def _more_tokens(boot: _Boot, stage: int) -> str:
     if uneven is None or uneven.spread_gib < UNEVEN_GIB:
         return _RAISE
     return (
-        f"{label(uneven.fullest)} has {uneven.spread_gib:.2f} GiB less left than {label(uneven.emptiest)}: look what holds memory on its "
+        f"{uneven.fullest.name} has {uneven.spread_gib:.2f} GiB less left than {uneven.emptiest.name}: look what holds memory on its "
         f"card (nvidia-smi); only if nothing does {_RAISE}"
     )
 
@@ -430,7 +424,7 @@ def _spread(boot: _Boot, asked: Ask) -> Iterator[Finding]:
         if uneven is not None and 0 < limit <= uneven.spread_gib:
             yield Finding(
                 "spread", uneven.fullest, f"less than {limit:.2f} GiB",
-                f"spread: {uneven.least_gib:.2f} GiB left after its pool, {uneven.spread_gib:.2f} less than {label(uneven.emptiest)} "
+                f"spread: {uneven.least_gib:.2f} GiB left after its pool, {uneven.spread_gib:.2f} less than {uneven.emptiest.name} "
                 f"({uneven.most_gib:.2f}), under {limit:.2f} allowed",
                 _FREE_CARD,
             )  # fmt: skip
@@ -515,7 +509,7 @@ _WORDS = {"complete": "missing", "ready": "failed", "pool": "short", "headroom":
 
 def _rows(boot: _Boot, asked: Ask, findings: Iterable[Finding]) -> tuple[Row, ...]:
     required = whole_number(asked.required_tokens) or 0
-    words: dict[Place, str] = {}
+    words: dict[RankId, str] = {}
     for finding in findings:
         if finding.rank is not None:
             words.setdefault(finding.rank, _WORDS[finding.check])

@@ -10,8 +10,8 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from ansible_collections.inferops.sglang.plugins.module_utils._sufficient import Place
-from ansible_collections.inferops.sglang.plugins.module_utils._verdict import Finding, Row, Verdict, label
+from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import spans_of
+from ansible_collections.inferops.sglang.plugins.module_utils._verdict import Finding, Row, Verdict
 
 MOST_ROWS = 8  # ranks that are shown one by one; of more, equal neighbours share a row
 _HEADS = ("rank", "pool", "against asked", "draft", "GiB left", "verdict")
@@ -22,9 +22,9 @@ def as_data(verdict: Verdict) -> dict[str, Any]:
     return {
         "accepted": verdict.accepted,
         "required_tokens": verdict.required_tokens,
-        "findings": [{**asdict(finding), "rank": label(finding.rank) if finding.rank else None} for finding in verdict.findings],
+        "findings": [{**asdict(finding), "rank": finding.rank.name if finding.rank else None} for finding in verdict.findings],
         "changes": [asdict(change) for change in verdict.changes],
-        "rows": [{**row.rank._asdict(), **asdict(row), "rank": label(row.rank)} for row in verdict.rows],
+        "rows": [{**row.rank._asdict(), **asdict(row), "rank": row.rank.name} for row in verdict.rows],
         "notes": list(verdict.notes),
     }
 
@@ -64,7 +64,7 @@ def _cells(rows: Sequence[Row]) -> tuple[str, ...]:
     row = rows[0]
     left = sorted({f"{row.left_gib:.2f}" for row in rows if row.left_gib is not None}, key=float)
     return (
-        spans([row.rank for row in rows]),
+        ", ".join(spans_of(row.rank for row in rows)),
         f"{row.tokens:,}" if row.tokens is not None else "-",
         "-" if row.spare is None else f"{row.spare:,} spare" if row.spare >= 0 else f"{-row.spare:,} short",
         f"{row.draft_tokens:,}" if row.draft_tokens is not None else "-",
@@ -78,19 +78,7 @@ def _against(findings: Iterable[Finding]) -> Iterator[str]:
     for (_check, do), group in groupby(findings, lambda finding: (finding.check, finding.do)):
         for found, same in groupby(group, lambda finding: (finding.found, finding.rank is None)):
             ranks = [finding.rank for finding in same if finding.rank is not None]
-            place = f"rank{'s' * (len(ranks) > 1)} {spans(ranks)}: " if ranks else ""
+            place = f"rank{'s' * (len(ranks) > 1)} {', '.join(spans_of(ranks))}: " if ranks else ""
             yield f"  - {place}{found[0]}".rstrip()
         if do:
             yield f"    do: {do}".rstrip()
-
-
-def spans(places: Sequence[Place]) -> str:
-    """Ranks in short: V(TP0-TP3, TP6, PP1 TP0)."""
-    runs: list[list[Place]] = []
-    for place in places:
-        follows = bool(runs) and runs[-1][-1] == place._replace(tp=place.tp - 1)
-        if follows:
-            runs[-1].append(place)
-        else:
-            runs.append([place])
-    return ", ".join(label(run[0]) + (f"-TP{run[-1].tp}" if len(run) > 1 else "") for run in runs)

@@ -18,9 +18,10 @@ from ansible.template import Templar, trust_as_template
 from ansible_collections.inferops.sglang.plugins.filter import sglang as filters
 from ansible_collections.inferops.sglang.plugins.module_utils._allocation import BootFolder, Entry
 from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
-from ansible_collections.inferops.sglang.plugins.module_utils._sufficient import Place, sufficient
+from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId, spans_of
+from ansible_collections.inferops.sglang.plugins.module_utils._sufficient import sufficient
 from ansible_collections.inferops.sglang.plugins.module_utils._verdict import Ask, Verdict, judge
-from ansible_collections.inferops.sglang.plugins.module_utils._verdict_table import as_data, spans, table
+from ansible_collections.inferops.sglang.plugins.module_utils._verdict_table import as_data, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -539,7 +540,7 @@ SPANS = [
 
 @pytest.mark.parametrize(("places", "text"), SPANS)
 def test_ranks_in_short(places: list[tuple[int, int, int]], text: str) -> None:
-    assert spans([Place(*place) for place in places]) == text
+    assert ", ".join(spans_of(RankId(*place) for place in places)) == text
 
 
 def test_plain_data_for_machines() -> None:
