@@ -14,11 +14,9 @@ from typing import Any
 
 import pytest
 from support.host import ROOT, Host, environment
+from support.kimi import VERSION, kimi_service
 
 NAME = "loop"
-VERSION = "0.5.12.post1"
-# The card of the case that started this project: 93.727 GiB before the weights, 21.329 GiB after them.
-FREE_GIB, WEIGHTS_GIB = "93.7274", "72.398415"
 NUMBERS = iter(range(100, 999))
 
 
@@ -53,15 +51,4 @@ def service(request: pytest.FixtureRequest) -> dict[str, Any]:
     """Variables of an instance of the test's own: the playbook's Kimi K2.6 on the card of the founding case."""
     name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
     number = next(NUMBERS)
-    return {
-        "sglang_instance": f"sglang-{number}-{name[:32]}",
-        "sglang_port": 30000 + number,
-        "sglang_wheelhouse": "/srv/wheels",
-        "sglang_model": "/srv/models/kimi-k2.6",
-        "sglang_draft_model": "/srv/models/kimi-k2.6-dflash",
-        "sglang_gpu_free_gib": [float(FREE_GIB)],
-        "sglang_weights_gib": float(WEIGHTS_GIB),
-        "sglang_draft_weights_gib": 1.31,
-        "sglang_gate_settle_time": 1,
-        "sglang_environment": {"STANDIN_FREE_GIB": FREE_GIB, "STANDIN_WEIGHTS_GIB": WEIGHTS_GIB, "STANDIN_STEP_SECONDS": "0.02"},
-    }
+    return {**kimi_service(f"sglang-{number}-{name[:32]}", 30000 + number), "sglang_gate_settle_time": 1}

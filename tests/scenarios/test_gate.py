@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 from support.host import ROOT, Host, Run, environment
+from support.kimi import FREE_GIB, VERSION, kimi_service
 
 Values = dict[str, Any]
-VERSION = "0.5.12.post1"
-FREE_GIB, WEIGHTS_GIB = "93.7274", "72.398415"
 GATE = [{
     "hosts": "sglang", "gather_facts": False,
     "tasks": [{"ansible.builtin.include_role": {"name": "inferops.sglang.sglang", "tasks_from": "gate"}}],
@@ -48,26 +47,10 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
 @pytest.fixture(scope="module")
 def deployed(host: Host) -> Values:
     """A service that was deployed and accepted, for the tests that only look at it."""
-    values = {**profile("sglang-gate", 31400), "sglang_gate_settle_time": 1}
+    values = {**kimi_service("sglang-gate", 31400), "sglang_gate_settle_time": 1}
     run = host.play(values)
     assert run.code == 0, run.text
     return values
-
-
-def profile(instance: str, port: int, **variables: str) -> Values:
-    return {
-        "sglang_instance": instance,
-        "sglang_port": port,
-        "sglang_wheelhouse": "/srv/wheels",
-        "sglang_model": "/srv/models/kimi-k2.6",
-        "sglang_draft_model": "/srv/models/kimi-k2.6-dflash",
-        "sglang_gpu_free_gib": [float(FREE_GIB)],
-        "sglang_weights_gib": float(WEIGHTS_GIB),
-        "sglang_draft_weights_gib": 1.31,
-        "sglang_environment": {
-            "STANDIN_FREE_GIB": FREE_GIB, "STANDIN_WEIGHTS_GIB": WEIGHTS_GIB, "STANDIN_STEP_SECONDS": "0.02", **variables,
-        },
-    }  # fmt: skip
 
 
 def gate(host: Host, values: Values, **more: Any) -> Run:
@@ -147,7 +130,7 @@ def test_the_gate_alone_makes_the_place_for_its_verdict_and_sees_a_dead_server(h
 
 
 def test_a_flag_that_was_silently_changed_refuses_the_host_unless_it_may(host: Host) -> None:
-    values = profile("sglang-changed", 31500, STANDIN_CHANGE="trust_remote_code=False,max_running_requests=4")
+    values = kimi_service("sglang-changed", 31500, STANDIN_CHANGE="trust_remote_code=False,max_running_requests=4")
     values["sglang_gate_settle_time"] = 0
     run = host.play(values)
     assert run.code == 2, run.text
@@ -175,7 +158,7 @@ def test_a_flag_that_was_silently_changed_refuses_the_host_unless_it_may(host: H
 
 
 def test_pages_that_a_backend_chose_are_named_and_the_next_run_plans_with_them(host: Host) -> None:
-    values = {**profile("sglang-pages", 31700, STANDIN_CHANGE="page_size=64"), "sglang_page_size": 1, "sglang_gate_settle_time": 0}
+    values = {**kimi_service("sglang-pages", 31700, STANDIN_CHANGE="page_size=64"), "sglang_page_size": 1, "sglang_gate_settle_time": 0}
     run = host.play(values)
     assert run.code == 0, run.text
     note = "  note: page-size: not asked, SGLang runs with 64"
@@ -204,7 +187,7 @@ def test_the_gate_alone_needs_no_more_than_the_unit_and_the_tokens(host: Host, d
 def test_a_card_that_others_use_is_named_though_every_pool_is_large_enough(host: Host) -> None:
     # the pool follows the fullest card; the others keep 5 GiB more
     free = ",".join(["98.7274"] * 5 + [FREE_GIB] + ["98.7274"] * 2)
-    run = host.play({**profile("sglang-spread", 31600, STANDIN_FREE_GIB=free), "sglang_gate_settle_time": 0})
+    run = host.play({**kimi_service("sglang-spread", 31600, STANDIN_FREE_GIB=free), "sglang_gate_settle_time": 0})
     assert run.code == 2, run.text
     said = report(run)
     assert [line.split()[-2:] for line in said[2:10] if not line.endswith("  ok")] == [["less", "left"]], said
