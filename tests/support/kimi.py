@@ -5,7 +5,15 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+from support.host import ROOT, Host, environment
 
 VERSION = "0.5.12.post1"
 # The card of that case: 93.727 GiB before the weights, 21.329 GiB after them.
@@ -27,3 +35,30 @@ def kimi_service(instance: str, port: int, **environment: str) -> dict[str, Any]
             "STANDIN_FREE_GIB": FREE_GIB, "STANDIN_WEIGHTS_GIB": WEIGHTS_GIB, "STANDIN_STEP_SECONDS": "0.02", **environment,
         },
     }  # fmt: skip
+
+
+@contextmanager
+def kimi_host(work: Path, name: str, prefix: str, network: str, *options: str) -> Iterator[Host]:
+    """One Debian host with the stand-in's wheel and the configs of Kimi K2.6, its draft and another model; gone afterwards.
+
+    ``options``: more of ``hosts up``. The hosts of a prefix belong to one process at a time.
+    """
+    wheels, models = work / "wheels", work / "models"
+    subprocess.run([sys.executable, ROOT / "tests/engine/standin/build_wheel.py", VERSION, wheels], check=True)
+    for model in ("kimi-k2.6", "kimi-k2.6-dflash", "qwen3-32b"):
+        (models / model).mkdir(parents=True)
+        shutil.copy(ROOT / f"tests/unit/fixtures/configs/{model}.json", models / model / "config.json")
+    (models / "empty").mkdir()
+    variables = environment(prefix, network)
+    hosts = ROOT / "tests/hosts/hosts"
+    subprocess.run([hosts, "down"], env=variables, check=True)
+    try:
+        subprocess.run(
+            [hosts, "up", name, "--group", "sglang", "--bind-ro", f"{wheels}:/srv/wheels", "--bind-ro", f"{models}:/srv/models", *options],
+            env=variables, check=True,
+        )
+        inventory = work / "inventory.yml"
+        subprocess.run([hosts, "inventory", "--output", inventory], env=variables, check=True)
+        yield Host(name, inventory, variables)
+    finally:
+        subprocess.run([hosts, "down"], env=variables, check=True)
