@@ -10,8 +10,9 @@ from typing import Any, Optional
 
 import pytest
 from ansible.plugins.action import ActionBase
-from ansible_collections.inferops.sglang.plugins.action import allocation_info
-from ansible_collections.inferops.sglang.plugins.action.allocation_info import ActionModule, duration, progress_line
+from ansible_collections.inferops.sglang.plugins.action.allocation_info import ActionModule, progress_line
+from ansible_collections.inferops.sglang.plugins.plugin_utils import _watch
+from ansible_collections.inferops.sglang.plugins.plugin_utils._watch import duration
 
 WEIGHTS = {"phase": "weights", "phase_percent": 40, "waiting_for": "TP0-TP7 (loading weights)"}
 LINES = [
@@ -91,7 +92,7 @@ def test_a_host_that_another_one_stands_in_for_is_named(monkeypatch, capsys):
 def test_what_the_calls_take_counts_as_waiting(monkeypatch, capsys):
     terminal = Terminal(monkeypatch, capsys, [result("weights", 0.1), result("ready", 0.2, False)])
     seconds = iter((100.0, 107.5, 131.0))
-    monkeypatch.setattr(allocation_info, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    monkeypatch.setattr(_watch, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
     terminal.run(unit="sglang", wait_for="ready")
     assert terminal.calls[1]["since"] == {"phase": "weights", "waited_s": 7}
     assert terminal.shown()[1] == ["[gpu01] sglang | weights | 7 s", "[gpu01] sglang | ready | 31 s"]
