@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, inferops.sglang contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters over allocations, over what earlier runs kept, and over the config.json of a model."""
+"""Filters over allocations, over unit files, over what earlier runs kept, and over the config.json of a model."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import yaml
 from ansible.errors import AnsibleFilterError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.template import accept_args_markers, accept_lazy_markers
@@ -21,12 +22,16 @@ from ansible_collections.inferops.sglang.plugins.module_utils._eras import LAST_
 from ansible_collections.inferops.sglang.plugins.module_utils._flags import text_of
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import InputError
 from ansible_collections.inferops.sglang.plugins.module_utils._plan import Request, bytes_per_token, make_plan
+from ansible_collections.inferops.sglang.plugins.module_utils._unit_change import Reading, compare, digest, reading_of
+from ansible_collections.inferops.sglang.plugins.module_utils._unit_file import Unit, read_unit
+from ansible_collections.inferops.sglang.plugins.module_utils._unit_variables import variables_of
 from ansible_collections.inferops.sglang.plugins.module_utils._verdict import Ask, judge
 from ansible_collections.inferops.sglang.plugins.module_utils._verdict_table import as_data, table
 
 Spec = dict[str, dict[str, Any]]
 
 _NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
+_NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 # A filter has the model at hand: it takes no paths, and the draft by a name of its own.
 _PATHS = ("model", "model_config", "draft_model", "draft_model_config")
 _PLAN: Spec = {**{name: option for name, option in PLAN_OPTIONS.items() if name not in _PATHS}, "draft": {"type": "dict"}}
@@ -119,6 +124,47 @@ def verdict(
     return {**as_data(found), "table": table(found, text_of(name))}
 
 
+def unit_changes(
+    old: Any, new: Any, old_files: Any = _NO_TEXTS, new_files: Any = _NO_TEXTS, drop_ins: Any = _NO_TEXTS
+) -> dict[str, Any]:
+    """What differs between two unit files, and the smallest action that takes it over; see the filter's documentation."""
+    change = compare(
+        _reading("unit_changes", old, old_files, drop_ins),
+        _reading("unit_changes", new, new_files, _NO_TEXTS),
+    )
+    return {"action": change.action, "lines": list(change.lines), "reasons": list(change.reasons)}
+
+
+def unit_digest(unit: Any, files: Any = _NO_TEXTS) -> str:
+    """What a process gets from this unit at its start, as sixteen hexadecimal digits."""
+    return digest(_reading("unit_digest", unit, files, _NO_TEXTS))
+
+
+def unit_variables(unit: Any, name: Any = "", version: Any = "", files: Any = _NO_TEXTS, drop_ins: Any = _NO_TEXTS) -> str:
+    """A unit that somebody wrote by hand as variables of the role, in YAML; what no variable reproduces is a comment."""
+    found = variables_of(_unit("unit_variables", unit, drop_ins), str(name), str(version), _texts("unit_variables", files))
+    notes = "".join(f"# {note}\n" for note in found.notes)
+    # json first: what Ansible made known as its own kinds of text is plain text then
+    variables = json.loads(json.dumps(dict(found.variables)))
+    return notes + (yaml.safe_dump(variables, sort_keys=False, allow_unicode=True, width=1000) if variables else "")
+
+
+def _reading(name: str, unit: Any, files: Any, drop_ins: Any) -> Reading:
+    return reading_of(_unit(name, unit, drop_ins), _texts(name, files))
+
+
+def _unit(name: str, text: Any, drop_ins: Any) -> Unit:
+    if not isinstance(text, str):
+        raise AnsibleFilterError(f"{name}: asked for the text of a unit, found {type(text).__name__}; give the file's content")
+    return read_unit(text, _texts(name, drop_ins))
+
+
+def _texts(name: str, files: Any) -> dict[str, str]:
+    if not isinstance(files, Mapping):
+        raise AnsibleFilterError(f"{name}: asked for texts by path, found {type(files).__name__}; give a mapping")
+    return {str(path): text for path, text in files.items() if isinstance(text, str)}
+
+
 def _values(name: str, spec: Spec, options: dict[str, Any]) -> dict[str, Any]:
     """Options by their specification, cast and with defaults; raises AnsibleFilterError for what is not in it."""
     for unknown in sorted(set(options) - set(spec)):
@@ -169,5 +215,8 @@ class FilterModule:
             "mem_fraction": mem_fraction,
             "memory_plan": memory_plan,
             "rank_name": rank_name,
+            "unit_changes": unit_changes,
+            "unit_digest": unit_digest,
+            "unit_variables": unit_variables,
             "verdict": verdict,
         }
