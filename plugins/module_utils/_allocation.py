@@ -404,7 +404,7 @@ class BootFolder:
         return bool(self._fatals) or self._traces.announced or bool(self._fatal_unit_lines())
 
     def _fatal_unit_lines(self) -> list[UnitLine]:
-        lines = [line for line in self._unit if line.what in ("failed", "limit", "oom", "exec")]
+        lines = [line for line in self._unit if line.what in ("failed", "limit", "oom", "exec", "overdue")]
         if not self._stopping:
             return lines
         # a server that is told to stop may exit badly; only a stop that the manager itself forced is a failure

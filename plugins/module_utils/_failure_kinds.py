@@ -17,6 +17,8 @@ from ansible_collections.inferops.sglang.plugins.module_utils._failure_figures i
 _TEXTS = tuple(
     (kind, re.compile(pattern, re.IGNORECASE))
     for kind, pattern in (
+        # the unit's own guard; the names of those who hold the cards follow
+        ("gpus_busy", r"^cards not free: asked for gpu "),
         ("hybrid_state", r"not enough gpu memory for hybrid|state cache is too small to serve"),
         (
             "not_enough_memory",
@@ -139,4 +141,4 @@ def manager_kind(what: str, detail: str) -> str:
         return "crash_loop"
     if what == "exec":
         return kind_of(detail, "start", "exit")
-    return {"limit": "crash_loop", "oom": "oom_kill"}.get(what, "unit_failed")
+    return {"limit": "crash_loop", "oom": "oom_kill", "overdue": "start_timeout"}.get(what, "unit_failed")

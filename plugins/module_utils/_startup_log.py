@@ -211,7 +211,8 @@ class ExceptionLine(Event):
 class UnitLine(Event):
     """What the service manager says about the unit.
 
-    ``exited``, ``failed``, ``restart``, ``limit``, ``oom``, ``exec``, ``stopped`` (it was told to), ``ended`` (by itself or not).
+    ``exited``, ``failed``, ``restart``, ``limit``, ``oom``, ``exec``, ``overdue`` (a start that took too long), ``stopped`` (it was
+    told to), ``ended`` (by itself or not).
     """
 
     what: str
@@ -375,6 +376,8 @@ _SENTENCES: tuple[tuple[str, Callable[[str], Optional[Event]]], ...] = (
     (r"(?:ERROR: +)?\[Errno -?\d{1,3}\] (?:error while attempting to bind|Name or service not known)", _fatal("bad_arguments")),
     (r"Port \d+ is (?:already )?in use(?!, trying)", _fatal("port_in_use")),
     (r"[\w./ -]{0,300}(?:\.py|sglang[\w. -]{0,60}): error: (?:unrecognized|argument|the following|ambiguous)", _fatal("bad_arguments")),
+    # the role's guard, before a server is started
+    (r"cards not free: asked for GPU ", _fatal("gpus_busy")),
     (r"The memory capacity is unbalanced", lambda body: Unbalanced(body[:2000])),
     (CHANGES, lambda body: Changed(body[:500])),
     (r"Traceback \(most recent call last\):", lambda _body: Traceback()),
@@ -529,6 +532,7 @@ _UNIT_LINES = (
     ("oom", re.compile(r"(killed by the OOM killer|systemd-oomd killed \w{1,20} process\(es\) in this unit)")),
     ("exec", re.compile(r"(Failed (?:at step|to execute|to locate|to load environment).*)")),
     ("exited", re.compile(r"(?:Main|Control) process exited, (code=\w+, status=\S+)")),
+    ("overdue", re.compile(r"(start(?:-pre|-post)? operation timed out)")),
     ("failed", re.compile(r"Failed with result '([\w-]+)'")),
     ("stopped", re.compile(r"(?:^|: )(Stopping|Stopped)\b")),
     ("ended", re.compile(r"(?:^|: )(Deactivated successfully|Succeeded)\.")),

@@ -534,6 +534,30 @@ def test_a_word_of_the_server_weighs_more_than_its_exit_code():
     assert fold(lines).failure.kind == "oom_capture"
 
 
+def test_a_start_that_took_too_long_is_told_so_and_not_that_it_was_ended():
+    lines = [
+        arguments(), *LOADING,
+        Entry("sglang.service: start-post operation timed out. Terminating.", 1, manager=True),
+        stamped("", "SIGTERM received. signum=None frame=None. Draining requests and shutting down..."),
+        Entry("sglang.service: Main process exited, code=killed, status=9/KILL", 1, manager=True),
+        Entry("sglang.service: Failed with result 'timeout'.", 1, manager=True),
+    ]  # fmt: skip
+    failure = fold(lines).failure
+    assert (failure.kind, failure.advice) == ("start_timeout", "other")
+    assert "start-post operation timed out" in failure.message
+    assert "sglang_start_timeout" in failure.remedy
+
+
+def test_cards_that_are_not_free_are_told_with_who_holds_them():
+    # what the guard names may hold any word
+    held = "GPU 1: 79.2 GiB held by pid 4711 'nccl_test'"
+    sentence = f"cards not free: asked for GPU 0,1 with less than 1 GiB in use within 300 s, found {held}"
+    waits = f"inferops.sglang: waits for its cards (0 of 300 s): {held}"
+    failure = fold([waits, f"inferops.sglang: {sentence}", Entry("x: Failed with result 'exit-code'.", 1, manager=True)]).failure
+    assert (failure.kind, failure.advice, failure.rank, failure.message) == ("gpus_busy", "other", None, sentence)
+    assert "sglang_gpus" in failure.remedy
+
+
 def test_the_kernels_oom_killer_weighs_more_than_the_death_it_caused():
     lines = [
         arguments(), *LOADING, *uncaught("RuntimeError: Rank 0 scheduler died during initialization (exit code: -9)."),

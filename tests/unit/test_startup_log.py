@@ -1399,6 +1399,8 @@ def test_whole_dumps_of_the_real_engine_are_read(name, count, some):
 UNIT_LINES = [
     ("sglang.service: Main process exited, code=exited, status=1/FAILURE", UnitLine("exited", "code=exited, status=1/FAILURE")),
     ("sglang.service: Failed with result 'exit-code'.", UnitLine("failed", "exit-code")),
+    ("sglang.service: start-post operation timed out. Terminating.", UnitLine("overdue", "start-post operation timed out")),
+    ("sglang.service: start operation timed out. Terminating.", UnitLine("overdue", "start operation timed out")),
     ("sglang.service: Scheduled restart job, restart counter is at 3.", UnitLine("restart", "3")),
     ("sglang.service: Start request repeated too quickly.", UnitLine("limit", "Start request repeated too quickly")),
     ("sglang.service: A process of this unit has been killed by the OOM killer.", UnitLine("oom", "killed by the OOM killer")),
