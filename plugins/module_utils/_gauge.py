@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Optional
 
-from ansible_collections.inferops.sglang.plugins.module_utils._gpus import Runner
+from ansible_collections.inferops.sglang.plugins.module_utils._programs import Runner
 
 PROCESSES = ("nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits")
 INTERVAL_S = 10.0  # the driver is not asked more often
