@@ -98,8 +98,27 @@ def request_of(params: dict[str, Any]) -> Request:
     target = _geometry(params["model"], params["model_config"], "the model")
     algorithm = normalise_algorithm(params["speculative_algorithm"])
     draft = _draft(params, target, algorithm)
-    deployment = Deployment(
-        algorithm=algorithm,
+    deployment = deployment_of(params)
+    check_sizes(deployment)
+    return Request(
+        version=params["sglang_version"],
+        target=target,
+        draft=draft,
+        deployment=deployment,
+        sources=_sources(params, deployment, own_draft=draft is target),
+        context_length=params["context_length"],
+        concurrent_requests=params["concurrent_requests"],
+        pool_target=params["pool_target"],
+        mem_fraction_static=params["mem_fraction_static"],
+        min_headroom_gib=params["min_headroom_gib"],
+        chunked_prefill_size=params["chunked_prefill_size"],
+    )
+
+
+def deployment_of(params: dict[str, Any]) -> Deployment:
+    """Arguments, every option of PLAN_OPTIONS present, as the flags that decide the pool; nothing is checked."""
+    return Deployment(
+        algorithm=normalise_algorithm(params["speculative_algorithm"]),
         tp_size=params["tp_size"],
         pp_size=params["pp_size"],
         dp_size=params["dp_size"],
@@ -130,20 +149,6 @@ def request_of(params: dict[str, Any]) -> Request:
         mm_feature_transport=params["mm_feature_transport"],
         cuda_graph_max_bs=params["cuda_graph_max_bs"],
         disable_cuda_graph=params["disable_cuda_graph"],
-    )
-    check_sizes(deployment)
-    return Request(
-        version=params["sglang_version"],
-        target=target,
-        draft=draft,
-        deployment=deployment,
-        sources=_sources(params, deployment, own_draft=draft is target),
-        context_length=params["context_length"],
-        concurrent_requests=params["concurrent_requests"],
-        pool_target=params["pool_target"],
-        mem_fraction_static=params["mem_fraction_static"],
-        min_headroom_gib=params["min_headroom_gib"],
-        chunked_prefill_size=params["chunked_prefill_size"],
     )
 
 

@@ -18,6 +18,7 @@ class InputError(ValueError):
 
     def __init__(self, asked: str, found: str, advice: str) -> None:
         super().__init__(f"asked for {asked}; found {found}; {advice}")
+        self.asked, self.found, self.advice = asked, found, advice
 
 
 def is_int(value: object) -> bool:

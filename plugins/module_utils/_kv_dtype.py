@@ -9,6 +9,7 @@ chooses for the architecture. SGLang also looks at the card for some of them; wh
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ansible_collections.inferops.sglang.plugins.module_utils._config import InputError, Release
@@ -49,9 +50,20 @@ _FP8_BY_DEFAULT: dict[str, Release] = {"MuseSparkForConditionalGeneration": (0, 
 
 def check_types(era: Era, deployment: Deployment) -> None:
     """Raises InputError for a name that the release does not know."""
-    _check_name(deployment.kv_cache_dtype, era.kv_dtypes, era, "kv_cache_dtype")
+    for fault in type_faults(era, deployment):
+        raise fault
+
+
+def type_faults(era: Era, deployment: Deployment) -> Iterator[InputError]:
+    """Every name that the release does not know."""
+    names = [("kv_cache_dtype", deployment.kv_cache_dtype, era.kv_dtypes)]
     if deployment.draft_kv_cache_dtype is not None:
-        _check_name(deployment.draft_kv_cache_dtype, era.draft_kv_dtypes, era, "draft_kv_cache_dtype")
+        names.append(("draft_kv_cache_dtype", deployment.draft_kv_cache_dtype, era.draft_kv_dtypes))
+    for option, name, known in names:
+        try:
+            _check_name(name, known, era, option)
+        except InputError as error:
+            yield error
 
 
 def kv_type(era: Era, geometry: Geometry, deployment: Deployment) -> KvType:

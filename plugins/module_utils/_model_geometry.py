@@ -9,7 +9,7 @@ is refused by name and never sized as plain multi-head attention, which would be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Optional
 
@@ -37,7 +37,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._kv_quantisation i
 from ansible_collections.inferops.sglang.plugins.module_utils._sliding_window import WINDOWED, Windows, read_windows
 from ansible_collections.inferops.sglang.plugins.module_utils._states import HYBRIDS, States, hybrid_config, read_states
 
-__all__ = ["Draft", "Geometry", "InputError", "Release", "check_draft", "read_geometry"]
+__all__ = ["Draft", "Geometry", "InputError", "Release", "check_draft", "draft_faults", "read_geometry"]
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,15 @@ def read_geometry(config: Config, what: str = "the model") -> Geometry:
 
 def check_draft(target: Geometry, draft: Geometry) -> None:
     """Raises InputError where a draft's own figures show that it was made for another target."""
+    for fault in draft_faults(target, draft):
+        raise fault
+
+
+def draft_faults(target: Geometry, draft: Geometry) -> Iterator[InputError]:
+    """Every figure of a draft that shows that it was made for another target."""
     facts = draft.draft
+    asked = f"the draft {draft.architecture} beside the target {target.architecture}"
+    advice = "this draft was made for another model; give the draft that belongs to this target"
     pairs = [("vocab_size", draft.vocab_size, target.vocab_size)]
     if facts:
         pairs += [
@@ -150,18 +158,11 @@ def check_draft(target: Geometry, draft: Geometry) -> None:
         pairs.append(("hidden_size", draft.target_hidden_size or draft.hidden_size, target.hidden_size))
     for key, of_draft, of_target in pairs:
         if of_draft is not None and of_target is not None and of_draft != of_target:
-            raise InputError(
-                f"the draft {draft.architecture} beside the target {target.architecture}",
-                f"{key} {of_draft} in the draft where the target has {of_target}",
-                "this draft was made for another model; give the draft that belongs to this target",
-            )
+            yield InputError(asked, f"{key} {of_draft} in the draft where the target has {of_target}", advice)
     beyond = [layer for layer in (facts.target_layer_ids if facts else ()) if layer >= target.layers]
     if beyond:
-        raise InputError(
-            f"the draft {draft.architecture} beside the target {target.architecture}",
-            f"target_layer_ids {beyond} in the draft, but the target has the layers 0 to {target.layers - 1}",
-            "this draft was made for another model; give the draft that belongs to this target",
-        )
+        found = f"target_layer_ids {beyond} in the draft, but the target has the layers 0 to {target.layers - 1}"
+        yield InputError(asked, found, advice)
 
 
 def _refusal(name: str, what: str) -> InputError:
