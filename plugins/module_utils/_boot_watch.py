@@ -195,7 +195,7 @@ class UnitWatch:
         self._choose(service)
         self._restarted = service.n_restarts > 0
         if self._invocation is None:
-            return Look(None, service, service.dead)
+            return Look(None, service, service.dead and not service.to_be_started)
         # the state belongs to the start that runs now, which may be another one than the start that is watched
         gone = service.invocation_id not in ("", self._invocation) or service.n_restarts > (self._restarts or 0)
         if not gone and service.main_pid and self._running_version is None:
@@ -249,7 +249,7 @@ class UnitWatch:
 
     def _choose(self, service: ServiceState) -> None:
         """Settles on a start at the first look that shows one; a unit about to be started still shows its last one."""
-        if self._restarts is None and not (service.job and service.active_state in ("inactive", "failed")):
+        if self._restarts is None and not service.to_be_started:
             self._restarts = service.n_restarts
         if self._invocation is None and self._restarts is not None:
             self._invocation = service.invocation_id or self._reader.newest_invocation(self._unit)

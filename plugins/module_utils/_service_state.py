@@ -38,6 +38,11 @@ class ServiceState:
         return self.active_state in ("failed", "inactive") and not self.job
 
     @property
+    def to_be_started(self) -> bool:
+        """A start is waiting for its turn: all else that is shown belongs to the start before it."""
+        return self.job and (self.active_state != "activating" or self.sub_state.startswith("auto-restart"))
+
+    @property
     def failed(self) -> bool:
         return self.active_state == "failed" or self.sub_state == "auto-restart"
 

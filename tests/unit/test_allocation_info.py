@@ -562,6 +562,26 @@ def test_a_unit_that_is_about_to_be_started_is_waited_for():
     assert (seen.problem, seen.look.allocation.invocation_id) == (None, NEW)
 
 
+BEFORE_A_START = {
+    "it has failed": DEAD,
+    "it runs, and is to be restarted": {},
+    "it stops, to be started again": {"active_state": "deactivating", "sub_state": "stop-sigterm"},
+    "it waits for its automatic restart": RESTARTING,
+}
+
+
+@pytest.mark.parametrize("state", BEFORE_A_START)
+def test_a_start_that_waits_for_its_turn_is_watched_and_not_the_one_before(state):
+    host = Host([*boot(ready=True, invocation=OLD), *boot(8)], [
+        (0, {**BEFORE_A_START[state], "invocation_id": OLD, "job": True}),
+        (5, {"active_state": "activating", "sub_state": "start-pre", "result": "success", "invocation_id": NEW, "main_pid": 0}),
+        (8, {"sub_state": "start-post", "main_pid": 42}),
+        (60, {"active_state": "active", "sub_state": "running", "job": False}),
+    ])  # fmt: skip
+    seen = host.observe()
+    assert (seen.problem, seen.look.allocation.invocation_id, seen.waited_s) == (None, NEW, 58.0)
+
+
 def test_a_look_at_an_older_start_does_not_take_the_units_state_for_its_own():
     host = Host([*boot(0, OLD), *boot(0, NEW, tokens=500)], [(0, {"invocation_id": NEW})])
     host.now = 100.0

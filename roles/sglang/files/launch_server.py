@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Starts SGLang's server with the API key of a systemd credential.
 
-    PYTHON sglang_launch.py FLAGS...        in place of   PYTHON -m sglang.launch_server FLAGS... --api-key KEY
+    PYTHON launch_server.py FLAGS...        in place of   PYTHON -m sglang.launch_server FLAGS... --api-key KEY
 
 SGLang takes its key from the command line alone, which every user of a host can read, and up to its newest release prints it with its
 arguments. Here the key comes from $CREDENTIALS_DIRECTORY/api_key, is given to SGLang's argument parser inside the process, and is
