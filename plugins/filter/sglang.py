@@ -22,7 +22,9 @@ from ansible_collections.inferops.sglang.plugins.module_utils._eras import LAST_
 from ansible_collections.inferops.sglang.plugins.module_utils._flags import text_of
 from ansible_collections.inferops.sglang.plugins.module_utils._model_geometry import InputError
 from ansible_collections.inferops.sglang.plugins.module_utils._plan import Request, bytes_per_token, make_plan
-from ansible_collections.inferops.sglang.plugins.module_utils._unit_change import Reading, compare, digest, reading_of
+from ansible_collections.inferops.sglang.plugins.module_utils._unit_action import Files, Situation, decide
+from ansible_collections.inferops.sglang.plugins.module_utils._unit_change import Reading, compare, reading_of
+from ansible_collections.inferops.sglang.plugins.module_utils._unit_change import digest as digest_of
 from ansible_collections.inferops.sglang.plugins.module_utils._unit_file import Unit, read_unit
 from ansible_collections.inferops.sglang.plugins.module_utils._unit_variables import variables_of
 from ansible_collections.inferops.sglang.plugins.module_utils._verdict import Ask, judge
@@ -135,9 +137,39 @@ def unit_changes(
     return {"action": change.action, "lines": list(change.lines), "reasons": list(change.reasons)}
 
 
+def unit_action(
+    now: Any,
+    old: Any,
+    new: Any,
+    environment_file: Any = "",
+    old_environment: Any = None,
+    new_environment: Any = "",
+    digest: Any = "",
+    accepted: Any = _NO_TEXTS,
+    required_tokens: Any = 0,
+) -> dict[str, Any]:
+    """The smallest action that makes a service run as configured, and why; see the filter's documentation."""
+    if not isinstance(now, Mapping) or not isinstance(now.get("service"), Mapping):
+        raise AnsibleFilterError(f"unit_action: asked for what allocation_info returned, found {type(now).__name__}; give what it registered")
+    for text in (old, new, new_environment):
+        if not isinstance(text, str):
+            raise AnsibleFilterError(f"unit_action: asked for the text of a file, found {type(text).__name__}; give its content")
+    found = decide(Situation(
+        service=now["service"],
+        allocation=now.get("allocation"),
+        disk=Files(old, old_environment if isinstance(old_environment, str) else None),
+        wanted=Files(new, new_environment),
+        path=str(environment_file),
+        digest=str(digest),
+        accepted=accepted if isinstance(accepted, Mapping) else {},
+        required=required_tokens,
+    ))  # fmt: skip
+    return {"action": found.action, "lines": list(found.lines), "text": found.text}
+
+
 def unit_digest(unit: Any, files: Any = _NO_TEXTS) -> str:
     """What a process gets from this unit at its start, as sixteen hexadecimal digits."""
-    return digest(_reading("unit_digest", unit, files, _NO_TEXTS))
+    return digest_of(_reading("unit_digest", unit, files, _NO_TEXTS))
 
 
 def unit_variables(unit: Any, name: Any = "", version: Any = "", files: Any = _NO_TEXTS, drop_ins: Any = _NO_TEXTS) -> str:
@@ -215,6 +247,7 @@ class FilterModule:
             "mem_fraction": mem_fraction,
             "memory_plan": memory_plan,
             "rank_name": rank_name,
+            "unit_action": unit_action,
             "unit_changes": unit_changes,
             "unit_digest": unit_digest,
             "unit_variables": unit_variables,

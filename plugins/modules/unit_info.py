@@ -71,7 +71,7 @@ unit:
       type: str
     starts:
       description: >-
-        V(module), V(serve) or V(script) where SGLang is seen, V(hidden) where something is started that may start it, empty where nothing is.
+        V(module), V(serve) or V(script) where SGLang is seen, V(hidden) where what is started may start it, empty where nothing is.
       type: str
     program:
       description: Words in front of the flags.
