@@ -74,14 +74,17 @@ def finish(where: Places) -> list[str]:
             os.path.isdir(where.replaced),
         )
         if step == STAY:
+            # of a run that was killed right after the new one was moved in
+            shutil.rmtree(os.path.join(where.path, WORK), ignore_errors=True)
             return done
         _take(step, where)
         done.append(step)
 
 
-def unfinished(where: Places) -> bool:
-    """Whether a swap was begun and not ended, so that PATH is not what it shall be."""
-    return os.path.isdir(where.replaced)
+def is_begun(where: Places) -> bool:
+    """Whether a swap was begun and not ended."""
+    recorded = os.path.isfile(os.path.join(where.fetching, RECORD))
+    return recorded or os.path.isdir(where.replaced) or os.path.isdir(os.path.join(where.path, WORK))
 
 
 @contextmanager

@@ -188,7 +188,8 @@ class Work:
         if not missing:
             return
         total = sum(file.size for file in missing)
-        self.say(f"fetches {len(missing)} files, {gib(total)}", total)
+        before = sum(entry[0] for entry in self.ledger.values() if entry[3])
+        self.say(f"fetches {len(missing)} files, {gib(total)}", total + before)
         source = self.job.source
         fetcher = HubFetcher(source) if source["kind"] == "hub" else CopyFetcher(source["path"])
         # the large ones first: what is left at the end is small
@@ -241,8 +242,9 @@ class Work:
         return file.identity.startswith(("sha256:", "git:")) and identity_of(part, file) != file.identity
 
     def _copy_by_rsync(self) -> None:
-        source, missing = self.job.source, int(self.job.source.get("missing_bytes", 0))
-        self.say("copies by rsync", missing)
+        source = self.job.source
+        missing = int(source.get("missing_bytes", 0))
+        self.say(f"copies {gib(missing)} by rsync", missing + int(source.get("here_bytes", 0)))
         # --inplace goes on with a half file, but would write through a link into what stands: those are linked again, which is free
         for name in _walk(self.job.directory):
             if os.lstat(self._path(name)).st_nlink > 1:
@@ -258,7 +260,7 @@ class Work:
                 break
             print(done.stderr.strip(), flush=True)
             if done.returncode not in _RSYNC_AGAIN or attempt == _RSYNC_TRIES:
-                raise _rsync_failure(done.returncode, done.stderr, source["url"])
+                raise rsync_failure(done.returncode, done.stderr, source["url"])
             self.sleep(5.0)
         self._check_copies()
 
@@ -460,7 +462,7 @@ def _token() -> str:
     return "".join(_lines(os.path.join(place, "token"))).strip() if place else ""
 
 
-def _rsync_failure(code: int, errors: str, url: str) -> Failure:
+def rsync_failure(code: int, errors: str, url: str) -> Failure:
     last = next((line.strip() for line in errors.splitlines() if line.strip()), "no message")
     if code == 11 or "No space left" in errors:
         return Failure(f"no space left ({last})", "free some on the file system of the model", "model_disk")
@@ -524,6 +526,8 @@ def main(argv: Sequence[str]) -> int:
         job = load_job(stream.read())
     try:
         answer = Work(job).run()
+        # what is recorded as whole must be so after a power cut, too
+        os.sync()
         _write(os.path.join(job.directory, WORK, "result.json"), json.dumps(answer))
         print("all is there", flush=True)
         return 0
