@@ -77,9 +77,14 @@ def _commands(request: Request, path: str, requirements: str, installer: Install
     limits = ["--constraint", request.constraints] if request.constraints else []
     hashes = ["--require-hashes"] if request.lock_file else []
     if installer.name == "pip":
-        install = [f"{path}/bin/python", "-m", "pip", "install", "--no-input", "--no-cache-dir", "--disable-pip-version-check"]
-        quiet = ["--no-warn-script-location", "--progress-bar", "off"]
-        return [[request.python, "-m", "venv", path], [*install, *quiet, *hashes, "--requirement", requirements, *limits]]
+        python = f"{path}/bin/python"
+        install = [python, "-m", "pip", "install", "--no-input", "--no-cache-dir", "--disable-pip-version-check", "--progress-bar", "off"]
+        return [
+            # pip comes in a step of its own: venv would keep to itself why that fails
+            [request.python, "-m", "venv", "--without-pip", path],
+            [python, "-m", "ensurepip", "--upgrade", "--default-pip"],
+            [*install, *hashes, "--requirement", requirements, *limits],
+        ]
     # The service's user cannot write into the environment: compiled now or at every start. And as pip does, the best version of
     # all indexes counts, for an index of CUDA builds holds old versions of everything else, too.
     install = [installer.program, "pip", "install", "--python", f"{path}/bin/python", "--no-progress", "--compile-bytecode"]

@@ -133,7 +133,7 @@ def trouble_of(lines: Sequence[str], request: Request, release: Mapping[str, str
             template = cause.found.format_map({name: value.replace("\\", "\\\\") for name, value in names.items()})
             return Trouble(" ".join(match.expand(template).split()).rstrip("."), cause.do.format_map(names))
     errors = [line for line in lines if re.match(r"\s*(?:ERROR|error|Error)\b", line)] or [line for line in lines if not _TALK.match(line)]
-    found = re.sub(r"^\s*(?:ERROR|error):\s*", "", errors[-1]).strip().rstrip(".") if errors else otherwise
+    found = re.sub(r"^\s*(?:ERROR|error|Error):\s*", "", errors[-1]).strip().rstrip(".") if errors else otherwise
     return Trouble(found, "look at the output of the installer")
 
 
