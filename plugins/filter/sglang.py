@@ -150,7 +150,7 @@ def unit_action(
 ) -> dict[str, Any]:
     """The smallest action that makes a service run as configured, and why; see the filter's documentation."""
     if not isinstance(now, Mapping) or not isinstance(now.get("service"), Mapping):
-        raise AnsibleFilterError(f"unit_action: asked for what allocation_info returned, found {type(now).__name__}; give what it registered")
+        raise AnsibleFilterError(f"unit_action: asked for the result of allocation_info, found {type(now).__name__}; register it")
     for text in (old, new, new_environment):
         if not isinstance(text, str):
             raise AnsibleFilterError(f"unit_action: asked for the text of a file, found {type(text).__name__}; give its content")

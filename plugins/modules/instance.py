@@ -105,6 +105,9 @@ adoption:
   type: dict
   returned: with O(state=present)
   contains:
+    id:
+      description: What the receipt of the accepted service names it by.
+      type: str
     unit:
       description: The old unit.
       type: str
@@ -194,7 +197,7 @@ def _present(module: AnsibleModule) -> dict[str, Any]:
         if adoption and is_new:
             os.makedirs(_state(params), mode=0o755, exist_ok=True)
             write_whole(os.path.join(_state(params), ADOPTION_NAME), adoption_text(adoption), 0o600)
-    shown = {name: value for name, value in asdict(adoption).items() if name not in ("id", "path", "text")} if adoption else None
+    shown = {name: value for name, value in asdict(adoption).items() if name not in ("path", "text")} if adoption else None
     return {
         "changed": before != after or is_new,
         "adoption": shown,
@@ -218,8 +221,9 @@ def _adoption(module: AnsibleModule) -> tuple[Optional[Adoption], bool]:
     params = module.params
     kept, accepted = (read_text(os.path.join(_state(params), name)) for name in (ADOPTION_NAME, "accepted.json"))
     known = open_adoption(kept, accepted)
+    # what was begun is finished, also by a run that does not ask for it again
     if not params["adopt"] or (known and known.unit == params["adopt"]):
-        return (known if params["adopt"] else None), False
+        return known, False
     state = unit_state(params["adopt"], _runner(module))
     moment = datetime.datetime.now(datetime.timezone.utc).isoformat()
     begun = begin(moment, params["adopt"], f"{params['name']}.service", state, read_text(state.get("FragmentPath", "")))
