@@ -20,7 +20,16 @@ from typing import Any, Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import GIB, Checkpoint, read_checkpoint
 from ansible_collections.inferops.sglang.plugins.module_utils._config import InputError
-from ansible_collections.inferops.sglang.plugins.module_utils._fetch_record import RECORD, Record, Stamp, Standing, read_record, standing
+from ansible_collections.inferops.sglang.plugins.module_utils._fetch_record import (
+    RECORD,
+    WORK,
+    Record,
+    Stamp,
+    Standing,
+    is_begun,
+    read_record,
+    standing,
+)
 from ansible_collections.inferops.sglang.plugins.module_utils._fetch_sources import (
     Offer,
     directory_offer,
@@ -30,7 +39,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._fetch_sources imp
     read_manifest,
     rsync_offer,
 )
-from ansible_collections.inferops.sglang.plugins.module_utils._fetch_swap import WORK, Places, finish, is_begun, locked, places
+from ansible_collections.inferops.sglang.plugins.module_utils._fetch_swap import Places, finish, locked, places
 from ansible_collections.inferops.sglang.plugins.module_utils._fetch_worker import ANSWER, gib
 from ansible_collections.inferops.sglang.plugins.module_utils._hub import Hub, Opener, SourceError, is_commit, read_token
 from ansible_collections.inferops.sglang.plugins.module_utils._long_step import (
@@ -131,7 +140,7 @@ class Fetch:
         """
         seen = self._see()
         if self._is_settled(seen):
-            return self._result(seen, changed=is_begun(self.where))
+            return self._result(seen, changed=is_begun(self.where.path))
         self._check_place()
         if self._step().state == RUNNING:
             return {**self._result(seen, changed=True), "running": True}
@@ -219,7 +228,7 @@ class Fetch:
 
     def _mend(self) -> None:
         """Finishes what a killed run left; what was fetched for another wish is material for this one."""
-        if not is_begun(self.where):
+        if not is_begun(self.where.path):
             return
         fetched = read_record(self.where.fetching)
         with locked(self.where):

@@ -18,6 +18,10 @@ from typing import Any, Optional
 from ansible_collections.inferops.sglang.plugins.module_utils._hub import is_commit
 
 RECORD = ".inferops-source.json"
+# what the worker keeps beside the files while it fetches
+WORK = ".inferops-fetch"
+# where a checkpoint is fetched to, and where the one that it replaces waits until it stands
+FETCHING, REPLACED = ".fetching", ".replaced"
 HUB = "hub:"
 _MAX_RECORD = 64 << 20
 # the hub's own client leaves this beside what it downloads into a directory: commit, ETag, time
@@ -85,8 +89,8 @@ def standing(path: str, complete: bool, source: str, revision: str = "") -> Stan
     """Whether the directory holds what is asked; ``complete`` is what its headers say."""
     record = read_record(path)
     if record is not None:
-        settled = complete and (not source or record.answers(source, revision))
-        return Standing(settled, record.source, record.commit, own=False)
+        settled = complete and (not source or (record.answers(source, revision) and not is_begun(path)))
+        return Standing(settled, record.source, record.commit, own=False, note=_left_over(path) if settled and source else "")
     commit = known_commit(path)
     if not complete:
         return Standing(False, commit=commit)
@@ -104,6 +108,20 @@ def standing(path: str, complete: bool, source: str, revision: str = "") -> Stan
         commit=commit,
         note=f"{path} was not fetched by this collection; its revision is {known}, and it is taken as it is where {revision} is asked",
     )
+
+
+def is_begun(path: str) -> bool:
+    """Whether one checkpoint was about to take the place of another one, and something of that is still to be done."""
+    real = os.path.realpath(path)
+    fetched = os.path.isfile(os.path.join(real + FETCHING, RECORD))
+    return fetched or os.path.isdir(real + REPLACED) or os.path.isdir(os.path.join(real, WORK))
+
+
+def _left_over(path: str) -> str:
+    begun = os.path.realpath(path) + FETCHING
+    if not os.path.isdir(begun):
+        return ""
+    return f"{begun} holds what was fetched for another revision and never finished; remove it if that is not wanted any more"
 
 
 def known_commit(path: str) -> str:

@@ -15,16 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ansible_collections.inferops.sglang.plugins.module_utils._fetch_record import RECORD
+from ansible_collections.inferops.sglang.plugins.module_utils._fetch_record import FETCHING, RECORD, REPLACED, WORK
 from ansible_collections.inferops.sglang.plugins.module_utils._hub import SourceError
 
 try:
     import fcntl
 except ImportError:  # no Unix: these modules run nowhere else, but documentation tools read them anywhere
     fcntl = None  # type: ignore[assignment]
-
-# what the worker keeps beside the files
-WORK = ".inferops-fetch"
 
 STAY, MOVE_ASIDE, MOVE_IN, PUT_BACK, REMOVE_OLD, REFUSE = "stay", "move aside", "move in", "put back", "remove old", "refuse"
 
@@ -37,11 +34,11 @@ class Places:
 
     @property
     def fetching(self) -> str:
-        return self.path + ".fetching"
+        return self.path + FETCHING
 
     @property
     def replaced(self) -> str:
-        return self.path + ".replaced"
+        return self.path + REPLACED
 
     @property
     def parent(self) -> str:
@@ -79,12 +76,6 @@ def finish(where: Places) -> list[str]:
             return done
         _take(step, where)
         done.append(step)
-
-
-def is_begun(where: Places) -> bool:
-    """Whether a swap was begun and not ended."""
-    recorded = os.path.isfile(os.path.join(where.fetching, RECORD))
-    return recorded or os.path.isdir(where.replaced) or os.path.isdir(os.path.join(where.path, WORK))
 
 
 @contextmanager

@@ -130,7 +130,7 @@ class Work:
 
     def say(self, stage: str, missing: int = 0) -> None:
         """For the log, and for whoever asks how far it is."""
-        print(stage, flush=True)
+        _say(stage)
         _write(os.path.join(self.place, "state.json"), json.dumps({"stage": stage, "missing_bytes": missing}))
 
     def _take_what_is_there(self) -> list[File]:
@@ -227,7 +227,7 @@ class Work:
                     raise Failure(f"that {file.name} does not come ({error}), {tries} tries in a row without a byte",
                                   "look at the source and at the way to it, and run again: what came is kept") from None  # fmt: skip
                 wait_s = min(error.pause_s if error.pause_s is not None else pause_s, _LONGEST_PAUSE_S)
-                print(f"{file.name}: {error}; again in {wait_s:.0f} s, from byte {_size(part)}", flush=True)
+                _say(f"{file.name}: {error}; again in {wait_s:.0f} s, from byte {_size(part)}")
                 self.sleep(wait_s)
                 continue
             except OSError as error:
@@ -235,7 +235,7 @@ class Work:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             os.replace(part, target)
             self._enter(file, fetched=True)
-            print(f"{file.name}: {gib(file.size)}", flush=True)
+            _say(f"{file.name}: {gib(file.size)}")
             return
 
     def _is_damaged(self, part: str, file: File) -> bool:
@@ -258,7 +258,7 @@ class Work:
                 raise Failure(f"that rsync cannot be started ({error.strerror})", "install the package rsync on this host") from error
             if done.returncode == 0:
                 break
-            print(done.stderr.strip(), flush=True)
+            _say(done.stderr.strip())
             if done.returncode not in _RSYNC_AGAIN or attempt == _RSYNC_TRIES:
                 raise rsync_failure(done.returncode, done.stderr, source["url"])
             self.sleep(5.0)
@@ -515,6 +515,12 @@ def _write(path: str, text: str) -> None:
     os.replace(path + ".new", path)
 
 
+def _say(line: str) -> None:
+    # in one piece, as several threads say something
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 def gib(size: float) -> str:
     """Bytes as a person reads them."""
     return f"{size / (1 << 30):.1f} GiB" if size >= 1 << 30 else f"{size / (1 << 20):.1f} MiB"
@@ -529,13 +535,13 @@ def main(argv: Sequence[str]) -> int:
         # what is recorded as whole must be so after a power cut, too
         os.sync()
         _write(os.path.join(job.directory, WORK, "result.json"), json.dumps(answer))
-        print("all is there", flush=True)
+        _say("all is there")
         return 0
     except Failure as failure:
         said = failure.answer
     except OSError as error:
         said = _disk_failure(error, job.directory).answer
-    print(ANSWER + json.dumps(said), flush=True)
+    _say(ANSWER + json.dumps(said))
     return 1
 
 

@@ -26,7 +26,7 @@ def read_checkpoint_facts(path: str, source: str, revision: str, kept: Mapping[s
     """The directory of a model; ``kept``: the same as an accepted start left it, as plain data."""
     directory = model_directory(path)
     if not os.path.isdir(directory):
-        return CheckpointFacts(path, missing_gib=_source_gib(source))
+        return CheckpointFacts(path, source=source, revision=revision, missing_gib=_source_gib(source))
     sizes = _sizes(directory)
     signature = signature_of(directory)
     whole = _kept(path, signature, kept) or _fetched(directory, signature, path) or _read(directory, signature, path, sizes)
@@ -36,6 +36,8 @@ def read_checkpoint_facts(path: str, source: str, revision: str, kept: Mapping[s
         **{
             **whole.__dict__,
             "settled": stands.settled and whole.complete,
+            "source": source,
+            "revision": revision,
             "commit": stands.commit,
             "refusal": stands.refusal,
             "note": stands.note,

@@ -98,6 +98,9 @@ class CheckpointFacts:
     fingerprint: str = ""
     total_gib: float = 0.0
     settled: bool = False
+    # as they are asked, so that other hosts of a play know what this one has
+    source: str = ""
+    revision: str = ""
     commit: str = ""
     signature: str = ""
     refusal: str = ""

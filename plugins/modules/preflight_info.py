@@ -297,6 +297,8 @@ checkpoints:
       present: true
       complete: true
       settled: true
+      source: hub:moonshotai/Kimi-K2.6
+      revision: ''
       problems: []
       fingerprint: 8d3f0f4c6c0e1c3a8f0d9c3f7b6f0f3b4c4f1f0e4b0d2a9e8c7b6a5f4e3d2c1b
       total_gib: 554.3
