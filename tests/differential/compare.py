@@ -82,9 +82,18 @@ class Outcome:
         return next((reason for reason in REASONS if reason.applies(self.case, self.release)), None) if self.problem else None
 
 
-def run(release: str, cases: Sequence[Case]) -> list[Outcome]:
-    """Outcomes of the cases."""
-    return judge(release, cases, ask(release, cases), release)
+@dataclass(frozen=True)
+class Run:
+    """What one process of a release gave: the cases' outcomes, and what its parser knows (oracle/flags.py)."""
+
+    outcomes: list[Outcome]
+    flags: dict[str, Any]
+
+
+def run(release: str, cases: Sequence[Case]) -> Run:
+    """The cases, and the flags beside them."""
+    answers, flags = ask(release, cases)
+    return Run(judge(release, cases, answers, release), flags)
 
 
 def judge(release: str, cases: Sequence[Case], answers: Sequence[dict[str, Any]], planned_as: str) -> list[Outcome]:
@@ -92,24 +101,25 @@ def judge(release: str, cases: Sequence[Case], answers: Sequence[dict[str, Any]]
     return [_outcome(release, case, answer, planned_as) for case, answer in zip(cases, answers)]
 
 
-def ask(release: str, cases: Sequence[Case]) -> list[dict[str, Any]]:
-    """The release's own answers, in one process of its own."""
+def ask(release: str, cases: Sequence[Case]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The release's own answers and its flags, in one process of its own."""
     python, source = sources.environment(), sources.source(release)
     with tempfile.TemporaryDirectory() as folder:
-        answers = Path(folder) / "answers"
+        answers, flags = Path(folder) / "answers", Path(folder) / "flags"
         done = subprocess.run(
-            [str(python), "-m", "differential.oracle", str(source), str(answers)],
+            [str(python), "-m", "differential.oracle", str(source), str(answers), str(flags)],
             input=json.dumps([asked(case, release) for case in cases]),
             env={**os.environ, "PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1"},
             cwd=folder, capture_output=True, text=True, check=False,
         )  # fmt: skip
         lines = answers.read_text(encoding="utf-8").splitlines() if answers.is_file() else []
-    if done.returncode or len(lines) != len(cases):
+        known = flags.read_text(encoding="utf-8") if flags.is_file() else ""
+    if done.returncode or len(lines) != len(cases) or not known:
         raise sources.SourceError(
             f"wanted: {len(cases)} answers of SGLang {release}; found: {len(lines)} and exit status {done.returncode}: "
             f"{done.stderr.strip()[-2000:]}; mend tests/differential/oracle for this release"
         )
-    return [json.loads(line) for line in lines]
+    return [json.loads(line) for line in lines], json.loads(known)
 
 
 def asked(case: Case, release: str) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs the sizing code of one unpacked SGLang release, on the CPU and on given measurements.
 
-    python -m differential.oracle SOURCE ANSWERS < CASES
+    python -m differential.oracle SOURCE ANSWERS FLAGS < CASES
 
 CASES is a JSON list of objects (the fields of inputs.Inputs); ANSWERS gets one JSON object a line, in the same order: the
-fields of release.Answer, or ``error`` with what the release raised.
+fields of release.Answer, or ``error`` with what the release raised. FLAGS gets what flags.known says of the release's parser.
 
 Real, that is the release's own code: reading config.json (ModelConfig), the arguments' defaults, the split into pipeline
 stages, the KV type, the window a model class reports, the layers of the draft, the bytes per token, the budget, caps and
@@ -29,17 +29,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from differential.oracle import configurator, runner, stubs
+from differential.oracle import configurator, flags, runner, stubs
 from differential.oracle.inputs import Inputs
 from differential.oracle.release import Answer, Collective, Release
 
 
 def main() -> None:
-    source, answers = Path(sys.argv[1]), Path(sys.argv[2])
+    source, answers, known = map(Path, sys.argv[1:])
     cases = [Inputs.of(options) for options in json.load(sys.stdin)]
     stubs.install()
     sys.path.insert(0, str(source))
     release = Release(source)
+    known.write_text(json.dumps(flags.known()), encoding="utf-8")
     size = configurator.size if release.has("mem_cache.kv_cache_configurator") else runner.size
     with answers.open("w", encoding="utf-8") as out:
         for inputs in cases:
