@@ -21,7 +21,7 @@ PACKAGES = (
     # a host that a fleet could have: init, log, logins
     *("systemd", "systemd-sysv", "libpam-systemd", "libnss-systemd", "dbus", "openssh-server"),
     # what Ansible and the roles need on it
-    *("python3", "python3-apt", "python3-venv", "rsync", "sudo", "iproute2", "procps", "ca-certificates"),
+    *("python3", "python3-apt", "python3-venv", "git", "rsync", "sudo", "iproute2", "procps", "ca-certificates"),
 )
 
 # Units that would fail or wait in a host that shares its kernel with others, or would reach for the network.
