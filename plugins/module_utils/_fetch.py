@@ -439,6 +439,7 @@ class Fetch:
             "changed": changed,
             "path": self.where.path,
             "complete": checkpoint is not None and not seen.problems,
+            "settled": found.settled and not seen.problems and not is_begun(self.where.path),
             "problems": seen.problems,
             "fingerprint": checkpoint.fingerprint if checkpoint else "",
             "total_gib": _gib(checkpoint.total_bytes if checkpoint else 0),

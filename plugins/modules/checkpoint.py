@@ -142,6 +142,10 @@ complete:
   description: Does it hold every byte that the index and the headers promise, and a C(config.json)?
   returned: success
   type: bool
+settled:
+  description: Is it what was asked, so that nothing has to be fetched?
+  returned: success
+  type: bool
 problems:
   description: What is missing, as M(inferops.sglang.checkpoint_info) names it.
   returned: success
