@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import os
+import sys
 import time
 
-STDOUT, STDERR = 1, 2
+STDOUT, STDERR = "stdout", "stderr"
 
 
 def say(text: str, ranks: str = "") -> None:
@@ -26,8 +26,8 @@ def access(client: str, request: str, status: str) -> None:
     raw(f'[{time.strftime("%Y-%m-%d %H:%M:%S")}] INFO:     {client} - "{request}" {status}\n', STDOUT)
 
 
-def raw(text: str, stream: int = STDERR) -> None:
-    """Bytes as they are."""
-    left = text.encode()
-    while left:
-        left = left[os.write(stream, left) :]
+def raw(text: str, stream: str = STDERR) -> None:
+    """Text as it is, through the stream of the interpreter, which whoever started the server may have put another one in the place of."""
+    written = getattr(sys, stream)
+    written.write(text)
+    written.flush()

@@ -1,0 +1,186 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The unit on a host: its key that nobody reads, its cards, the time of its start, its drop-ins, and what it may not do.
+
+Two instances of Kimi K2.6 share a host of sixteen cards, eight for each. The cards are played by a program in the place of nvidia-smi.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from support.host import Host
+from support.kimi import kimi_host, kimi_service
+
+Values = dict[str, Any]
+KEYS = {"one": "sk-first-0123456789abcdef", "two": "sk-second-'quoted'-fedcba"}
+PORTS = {"one": 31500, "two": 31501, "held": 31502, "hangs": 31503}
+# with everything that CUDA does not need taken away systemd-analyze says 2.2, with sglang_hardened false 8.4
+MOST_EXPOSURE = 2.3
+CARDS = """\
+#!/bin/sh
+# answers what the guard asks: memory in use of sixteen cards, and the process of /srv/holder on the tenth
+holder=$(cat /srv/holder 2>/dev/null)
+case "$*" in
+*query-compute-apps=*) [ -z "$holder" ] || echo "GPU-9, $holder, python3, 40960" ;;
+*query-gpu=*) for card in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+    used=4; [ "$card" != 9 ] || [ -z "$holder" ] || used=40964
+    echo "$card, GPU-$card, $used"
+  done ;;
+esac
+"""
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    with kimi_host(tmp_path_factory.mktemp("unit"), "unit", "infopx", "10.79.24") as booted:
+        booted.shell("mkdir /root/keys")
+        for name, key in KEYS.items():
+            booted.shell(f"umask 077; cat > /root/keys/{name} <<'END'\n{key}\nEND")
+        booted.shell(f"cat > /usr/local/bin/nvidia-smi <<'END'\n{CARDS}END\nchmod 755 /usr/local/bin/nvidia-smi")
+        yield booted
+
+
+def service(name: str, cards: range, **more: Any) -> Values:
+    return {
+        **kimi_service(f"sglang-{name}", PORTS[name]), "sglang_gate_settle_time": 1, "sglang_gpus": list(cards),
+        "sglang_api_key_file": f"/root/keys/{name}" if name in KEYS else "", **more,
+    }  # fmt: skip
+
+
+ONE, TWO = service("one", range(8)), service("two", range(8, 16))
+
+
+@pytest.fixture(scope="module")
+def deployed(host: Host) -> Host:
+    for values in (ONE, TWO):
+        run = host.play(values)
+        assert run.code == 0, run.text
+    return host
+
+
+def ask(host: Host, name: str, key: str) -> str:
+    """The status of a request with this key."""
+    return host.shell(
+        "/usr/bin/python3 - <<'END'\n"
+        "import urllib.request as ask, urllib.error\n"
+        f"request = ask.Request('http://127.0.0.1:{PORTS[name]}/v1/models', headers={{'Authorization': {'Bearer ' + key!r}}})\n"
+        "try: print(ask.urlopen(request, timeout=20).status)\n"
+        "except urllib.error.HTTPError as error: print(error.code)\n"
+        "END"
+    )
+
+
+def test_two_instances_have_cards_ports_keys_and_caches_of_their_own(deployed: Host) -> None:
+    for name, cards in (("one", "0,1,2,3,4,5,6,7"), ("two", "8,9,10,11,12,13,14,15")):
+        unit = f"sglang-{name}.service"
+        assert deployed.shell(f"systemctl is-active {unit}") == "active"
+        environment = deployed.read(f"/etc/sglang/sglang-{name}.env").splitlines()
+        wanted = ['CUDA_DEVICE_ORDER="PCI_BUS_ID"', f'CUDA_VISIBLE_DEVICES="{cards}"', f'HIP_VISIBLE_DEVICES="{cards}"']
+        assert [line for line in wanted if line not in environment] == []
+        assert deployed.shell(f"stat -c '%a %U' /etc/sglang/sglang-{name}.env /root/keys/{name}") == "600 root\n600 root"
+        assert deployed.shell(f"stat -c '%a %U' /var/cache/sglang/sglang-{name}") == "755 sglang"
+        assert f"guard.py cards --wait 300 --first 0 --count 8\nExecStart={deployed.receipt(f'sglang-{name}')['release']}/bin/python " \
+            "/opt/sglang/libexec/launch_server.py " in deployed.read(f"/etc/systemd/system/{unit}")  # fmt: skip
+        assert re.search(r"^inferops\.sglang: the server answers after \d+ s$", deployed.shell(f"journalctl -o cat -u {unit}"), re.M)
+    answers = {(name, key): ask(deployed, name, KEYS[key]) for name in KEYS for key in KEYS}
+    assert answers == {("one", "one"): "200", ("one", "two"): "401", ("two", "one"): "401", ("two", "two"): "200"}
+
+
+# everything of a running service that is open to users of the host, to its group of administrators, or to a backup of its files
+OPEN = {
+    "command lines": "cat /proc/[0-9]*/cmdline",
+    "environments": "for pid in $(cat /sys/fs/cgroup/system.slice/sglang-{0}.service/cgroup.procs); do cat /proc/$pid/environ; done",
+    "the unit as systemd has it": "systemctl show sglang-{0}.service; systemctl cat sglang-{0}.service",
+    "the journal": "journalctl --all -o export -u sglang-{0}.service",
+    "files": "cat /etc/sglang/* /etc/systemd/system/sglang-* $(find /var/lib/sglang /var/cache/sglang -type f)",
+}
+
+
+@pytest.mark.parametrize("place", OPEN)
+def test_a_key_is_nowhere_to_be_read(deployed: Host, place: str) -> None:
+    for name, key in KEYS.items():
+        shown = deployed.shell(OPEN[place].format(name), check=False)
+        assert "sglang" in shown
+        assert [text for text in (key, repr(key)[1:-1], json.dumps(key)) if text in shown] == []
+
+
+def test_the_arguments_are_logged_without_the_key(deployed: Host) -> None:
+    journal = deployed.shell("journalctl --all -o cat -u sglang-two.service")
+    assert re.search(r"""server_args=.*api_key=["']\*{6}["']""", journal)
+
+
+def test_systemd_finds_nothing_wrong_and_little_exposed(deployed: Host) -> None:
+    unit = "sglang-one.service"
+    assert deployed.shell(f"systemd-analyze verify /etc/systemd/system/{unit} 2>&1") == ""
+    said = deployed.shell(f"systemd-analyze security --no-pager {unit}")
+    exposure = float(re.findall(r"Overall exposure level for \S+: (\d+\.\d)", said)[0])
+    assert exposure <= MOST_EXPOSURE
+
+
+def test_a_limit_of_time_is_taken_over_without_a_restart(deployed: Host) -> None:
+    before = deployed.invocation("sglang-one")
+    assert deployed.shell("systemctl show -P TimeoutStartUSec sglang-one.service") == "1h 10min"
+    run = deployed.play({**ONE, "sglang_start_timeout": 5000})
+    assert run.code == 0, run.text
+    assert deployed.invocation("sglang-one") == before
+    assert deployed.shell("systemctl show -P TimeoutStartUSec sglang-one.service") == "1h 23min 20s"
+
+
+def test_held_cards_are_waited_for_and_named(deployed: Host) -> None:
+    values = service("held", range(8, 16), sglang_gpu_wait=4)
+    holder = deployed.shell("systemd-run -q --unit holder sleep 1000; systemctl show -P MainPID holder | tee /srv/holder")
+    held = f"GPU 9: 40.0 GiB held by pid {holder} '/usr/bin/sleep 1000' of holder.service (40.0 GiB)"
+    run = deployed.play(values)
+    assert run.code == 2, run.text
+    told = (
+        f"  - gpus_busy: cards not free: asked for GPU 8,9,10,11,12,13,14,15 with less than 1 GiB in use within 4 s, found {held}; "
+        "end what holds..."
+    )
+    assert told in run.text, run.text
+    assert "    do: end what holds the cards, or give this instance others (sglang_gpus) or more time (sglang_gpu_wait)" in run.text
+    assert deployed.starts("sglang-held") == 0
+
+    command = deployed.command({**values, "sglang_gpu_wait": 60})
+    with subprocess.Popen(command, env=deployed.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as play:
+        deployed.wait_for("journalctl -o cat -u sglang-held.service | grep 'of 60 s'")
+        deployed.shell("rm /srv/holder; systemctl stop holder")
+        text, _errors = play.communicate()
+    assert play.returncode == 0, text
+    journal = deployed.shell("journalctl -o cat -u sglang-held.service")
+    assert f"inferops.sglang: waits for its cards (0 of 60 s): {held}" in journal
+    assert re.search(r"^inferops\.sglang: the cards are free after \d+ s$", journal, re.M)
+    deployed.shell("systemctl disable --now sglang-held.service")
+
+
+def test_a_start_that_hangs_is_ended_tried_again_and_left_and_a_drop_in_stays(deployed: Host) -> None:
+    drop_in = "/etc/systemd/system/sglang-hangs.service.d/quick.conf"
+    deployed.shell(f"mkdir {drop_in.rpartition('/')[0]}; printf '[Service]\\nRestartSec=200ms\\n' > {drop_in}")
+    values = service("hangs", range(8), sglang_start_timeout=5)
+    values["sglang_environment"] = {**values["sglang_environment"], "STANDIN_FAULT": "hang:weights"}
+    run = deployed.play(values)
+    assert run.code == 2, run.text
+    assert "  - start_timeout: the service manager says: start-post operation timed out" in run.text, run.text
+    assert "    do: look what it waited for; raise TimeoutStartSec (sglang_start_timeout) only if it made progress" in run.text
+
+    # nobody watches: as after a reboot
+    deployed.shell("systemctl reset-failed sglang-hangs.service; systemctl start --no-block sglang-hangs.service")
+    deployed.wait_for("systemctl is-failed --quiet sglang-hangs.service && echo failed")
+    assert deployed.shell("systemctl show -P NRestarts sglang-hangs.service") == "3"
+    assert "Start request repeated too quickly." in deployed.shell("journalctl -o cat -u sglang-hangs.service -n 5")
+    assert deployed.read(drop_in) == "[Service]\nRestartSec=200ms"
+
+
+def test_what_is_not_asked_is_not_in_the_unit(deployed: Host) -> None:
+    values = {**service("hangs", range(0)), "sglang_instance": "sglang-bare", "sglang_device": "cpu", "sglang_hardened": False}
+    run = deployed.play(values, "--check", "--diff")
+    assert run.code == 0, run.text
+    assert "X-InferopsInstance=sglang-bare" in run.text
+    for absent in ("ExecStartPre=", "LoadCredential=", "ProtectSystem=", "SystemCallFilter=", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
+        assert absent not in run.text
