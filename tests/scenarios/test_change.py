@@ -1,0 +1,194 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The smallest action that suffices, a unit written by hand that is taken over, and an instance that is taken away again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from support.host import Host, Run
+from support.kimi import FREE_GIB, WEIGHTS_GIB, kimi_host, kimi_service
+
+Values = dict[str, Any]
+REMOVE = [{
+    "hosts": "sglang", "gather_facts": False,
+    "tasks": [{"ansible.builtin.include_role": {"name": "inferops.sglang.sglang", "tasks_from": "remove"}}],
+}]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    work = tmp_path_factory.mktemp("change")
+    with kimi_host(work, "change", "infopy", "10.79.25") as host:
+        (work / "remove.yml").write_text(json.dumps(REMOVE), encoding="utf-8")
+        yield host
+
+
+def kimi(instance: str, port: int, **environment: str) -> Values:
+    return {**kimi_service(instance, port, **environment), "sglang_gate_settle_time": 0}
+
+
+def by_hand(host: Host, name: str, port: int) -> str:
+    """The unit that this project began with, as its owner wrote it: running, enabled, at 0.85. Returns its text."""
+    text = f"""[Unit]
+Description=Kimi K2.6 with its draft
+
+[Service]
+Environment=HF_HUB_OFFLINE=1 STANDIN_FREE_GIB={FREE_GIB}
+Environment="STANDIN_WEIGHTS_GIB={WEIGHTS_GIB}" STANDIN_STEP_SECONDS=0.02
+ExecStart=/opt/byhand/bin/python -m sglang.launch_server \\
+    --model-path /srv/models/kimi-k2.6 --served-model-name kimi-k2.6 \\
+    # the draft
+    --speculative-algorithm DFLASH --speculative-draft-model-path /srv/models/kimi-k2.6-dflash \\
+    --speculative-num-draft-tokens 8 --tp 8 --context-length 200000 \\
+    --mem-fraction-static=0.85 --max-running-requests 64 --trust-remote-code --port {port}
+Restart=always
+LimitMEMLOCK=infinity
+
+[Install]
+WantedBy=multi-user.target
+"""
+    host.shell(
+        "test -d /opt/byhand || { python3 -m venv /opt/byhand && "
+        "/opt/byhand/bin/pip install -q --no-index --find-links /srv/wheels sglang; } >&2\n"
+        f"cat > /etc/systemd/system/{name}.service <<'END'\n{text}END\n"
+        f"mkdir -p /etc/systemd/system/{name}.service.d; printf '[Service]\\nNice=1\\n' > /etc/systemd/system/{name}.service.d/ours.conf\n"
+        f"systemctl daemon-reload; systemctl -q enable --now {name}.service"
+    )
+    host.wait_for(f"journalctl --all -o cat -u {name}.service | grep 'fired up'")
+    return text
+
+
+def message(run: Run, begin: str) -> list[str]:
+    """The lines of a message from this one on, without the margin that Ansible puts in front of them."""
+    lines = run.text.splitlines()
+    first = next(number for number, line in enumerate(lines) if line.lstrip().startswith(begin) and not line.startswith("[ERROR]"))
+    margin = len(lines[first]) - len(lines[first].lstrip())
+    body = lines[first:]
+    end = next((number for number, line in enumerate(body) if len(line) - len(line.lstrip()) < margin or not line.strip()), len(body))
+    return [line[margin:] for line in body[:end]]
+
+
+def planned(run: Run) -> str:
+    """What the plan says is about to happen."""
+    return next(line.strip().removeprefix("change").strip() for line in run.text.splitlines() if line.strip().startswith("change  "))
+
+
+def remove(host: Host, instance: str, *options: str, **values: Any) -> Run:
+    return host.play({"sglang_instance": instance, **values}, *options, playbook=str(host.inventory.parent / "remove.yml"))
+
+
+def test_the_smallest_action_suffices_and_is_shown_before_it_is_taken(host: Host) -> None:
+    values = kimi("sglang-small", 32000)
+    first = host.play(values)
+    assert (first.code, planned(first)) == (0, "start: this instance has no unit here yet"), first.text
+    invocation, state = host.invocation("sglang-small"), host.state()
+
+    checked = host.play({**values, "sglang_max_running_requests": 4}, "--check")
+    assert (checked.code, planned(checked)) == (0, "restart because: --max-running-requests 8 -> 4"), checked.text
+    assert host.state() == state
+
+    # what systemd takes over by itself, written by hand, is put back without a restart
+    host.shell("sed -i 's/^RestartSec=.*/RestartSec=5/' /etc/systemd/system/sglang-small.service; systemctl daemon-reload")
+    reloaded = host.play(values)
+    assert (reloaded.code, planned(reloaded)) == (0, "reload: RestartSec 5 -> 30"), reloaded.text
+    assert host.invocation("sglang-small") == invocation
+    assert host.shell("systemctl show -P NeedDaemonReload -P RestartUSec sglang-small.service").split() == ["30s", "no"]
+
+
+def test_a_unit_written_by_hand_is_taken_over_only_where_that_is_asked(host: Host) -> None:
+    name, port = "sglang-k26-ddtree", 32010
+    old = by_hand(host, name, port)
+    invocation, state = host.invocation(name), host.state()
+    values = kimi(name, port)
+    refused = host.play(values)
+    assert refused.code == 2, refused.text
+    said = message(refused, f"{name} on change: refused before anything was changed.")
+    release = host.shell("echo /opt/sglang/0*")
+    assert said[1:7] == [
+        f"Asked to write /etc/systemd/system/{name}.service, found a unit of that name that this role did not write. "
+        "The role would change:",
+        f"  - program /opt/byhand/bin/python -m sglang.launch_server -> {release}/bin/python -m sglang.launch_server",
+        "  - --host 127.0.0.1 added",
+        "  - --device cuda added",
+        "  - --mem-fraction-static 0.85 -> 0.9259",
+        "  - --max-running-requests 64 -> 8",
+    ]
+    assert said[said.index("These variables give the server that it starts now:") + 1 :] == [
+        "  # it runs as root; the role runs it as sglang_user, who must be able to read the model",
+        f"  sglang_instance: {name}",
+        "  sglang_version: 0.5.12.post1",
+        "  sglang_install_method: existing",
+        "  sglang_existing_environment: /opt/byhand",
+        "  sglang_model: /srv/models/kimi-k2.6",
+        "  sglang_draft_model: /srv/models/kimi-k2.6-dflash",
+        "  sglang_served_model_name: kimi-k2.6",
+        "  sglang_context_length: 200000",
+        "  sglang_mem_fraction_static: 0.85",
+        "  sglang_tp_size: 8",
+        "  sglang_max_running_requests: 64",
+        "  sglang_speculative_algorithm: DFLASH",
+        "  sglang_speculative_num_draft_tokens: 8",
+        f"  sglang_port: {port}",
+        "  sglang_extra_args:",
+        "    trust-remote-code: true",
+        "  sglang_environment:",
+        "    HF_HUB_OFFLINE: '1'",
+        f"    STANDIN_FREE_GIB: '{FREE_GIB}'",
+        f"    STANDIN_WEIGHTS_GIB: '{WEIGHTS_GIB}'",
+        "    STANDIN_STEP_SECONDS: '0.02'",
+        f"To take it over set sglang_adopt to {name}.service: the old file is kept beside the new one, and if the new server is refused, "
+        "the old one is started again as it was. To leave it alone give sglang_instance another name.",
+    ]
+    assert f"Its drop-in /etc/systemd/system/{name}.service.d/ours.conf would stay in force." in said
+    assert (host.invocation(name), host.state()) == (invocation, state)
+
+    # the old server's own start gives the fraction: the first start of the new one is right
+    taken = host.play({**values, "sglang_adopt": f"{name}.service"})
+    assert taken.code == 0, taken.text
+    assert message(taken, f"{name} on change: takes over")[0] == (
+        f"{name} on change: takes over {name}.service, whose file is kept beside the new one."
+    )
+    receipt = host.receipt(name)
+    assert (receipt["prediction_basis"], receipt["mem_fraction_static"], receipt["min_tokens"]) == ("observed", 0.9259, 200099)
+    assert host.starts(name) == 2
+    assert host.read(f"/etc/systemd/system/{name}.service.*~") == old.strip()
+
+
+def test_a_server_that_is_refused_gives_its_place_back_even_after_a_run_that_was_killed(host: Host) -> None:
+    name, old_name, port = "sglang-new", "sglang-hand", 32020
+    old = by_hand(host, old_name, port)
+    values = {**kimi(name, port), "sglang_adopt": f"{old_name}.service"}
+    started = subprocess.Popen(host.command(values), env=host.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    host.wait_for(f"systemctl is-active -q {old_name}.service || echo stopped")
+    started.kill()
+    started.wait()
+
+    refused = host.play({**values, **kimi(name, port, STANDIN_FAULT="silent_death")})
+    assert refused.code == 2, refused.text
+    assert f"{old_name}.service runs again as it was (101,134 tokens)." in refused.text
+    states = f"systemctl is-active {old_name}.service {name}.service; systemctl is-enabled {old_name}.service {name}.service"
+    assert host.shell(states, check=False).split() == ["active", "inactive", "enabled", "disabled"]
+    assert host.starts(old_name) == 2
+
+    taken = host.play(values)
+    assert taken.code == 0, taken.text
+    assert message(taken, f"{name} on change: takes over")[0] == (
+        f"{name} on change: takes over {old_name}.service, which is stopped and disabled right before the new one starts; its file stays."
+    )
+    assert f"Its drop-in /etc/systemd/system/{old_name}.service.d/ours.conf holds no more." in taken.text
+    assert host.shell(states, check=False).split() == ["inactive", "active", "disabled", "enabled"]
+    assert host.read(f"/etc/systemd/system/{old_name}.service") == old.strip()
+    assert host.receipt(name)["prediction_basis"] == "observed"
+
+
+REFUSED_ADOPTIONS = {
+    "sglang-nowhere.service": "Asked to adopt sglang-nowhere.service, found no such unit; give the name of the unit that starts SGLang now",
+    "sglang-new.service": "Asked to adopt sglang-new.service, found that this role wrote it for the instance sglang-new; deploy that one",
+    "ssh.service": "Asked to adopt ssh.service, found that it does not start SGLang (/usr/sbin/sshd -D $SSHD_OPTS)",
+}
