@@ -282,6 +282,10 @@ processes:
   returned: always
   type: list
   elements: dict
+tool:
+  description: The tool that the cards were read with, V(nvidia-smi) or V(rocm-smi); empty where there is none.
+  returned: always
+  type: str
 driver_version:
   description: Version of the driver; empty where it is not told.
   returned: always
@@ -496,6 +500,7 @@ def _shown(facts: Facts) -> dict[str, Any]:
         "unit": {**asdict(facts.unit), "drop_ins": list(facts.unit.drop_ins)},
         "gpus": [{**card.as_dict(), "startable_gib": round(free_for_us(card, facts), 3)} for card in (found.cards if found else ())],
         "processes": [{**item.as_dict(), "own": item.pid in facts.own_pids} for item in (found.processes if found else ())],
+        "tool": found.tool if found else "",
         "driver_version": found.driver_version if found else "",
         "checkpoints": {name: {**asdict(item), "problems": list(item.problems)} for name, item in facts.checkpoints.items()},
         "instances": [{**asdict(other), "gpus": list(other.gpus)} for other in facts.instances],
