@@ -39,10 +39,11 @@ def faults_together(era: Era, target: Geometry, draft: Optional[Geometry], deplo
     rooms = (
         ("parallelism", _rank_faults(target, deployment)),
         ("draft", () if draft is None or alone else draft_faults(target, draft)),
-        ("release", _era_faults(era, target, deployment)),
+        ("version", _era_faults(era, target, deployment)),
         ("parallelism", _pipeline_faults(era, target, deployment)),
         ("windows", _window_faults(era, target, draft, deployment)),
         ("speculation", _compressed_faults(era, target, deployment) if compressed else _speculation_faults(era, draft, deployment)),
+        ("flags", () if compressed else _flag_faults(era, draft, deployment)),
     )
     for room, faults in rooms:
         for fault in faults:
@@ -197,7 +198,6 @@ def _speculation_faults(era: Era, draft: Optional[Geometry], deployment: Deploym
             )
         return
     if draft is None:
-        yield InputError(f"speculative_algorithm {algorithm}", "no draft model", "give draft_model or draft_model_config")
         return
     if deployment.attention_ranks:
         yield from _head_faults(draft, deployment.attention_ranks, "tp_size")
@@ -217,15 +217,24 @@ def _dflash_faults(era: Era, draft: Geometry, deployment: Deployment) -> Iterato
     if facts is None or ("DSpark" in draft.architecture) != spark:
         wanted = "one for DSPARK (such as Qwen3DSparkModel)" if spark else "a block-diffusion draft (DFlashDraftModel)"
         yield InputError(asked, f"the draft {draft.architecture}", f"give {wanted}")
-        facts = None
+
+
+def _flag_faults(era: Era, draft: Optional[Geometry], deployment: Deployment) -> Iterator[InputError]:
+    """What the command line alone shows, given what kind of draft there is."""
+    asked = f"speculative_algorithm {deployment.algorithm}"
+    if draft is None and deployment.algorithm in (*EAGLE_TYPES, *DFLASH_TYPES):
+        yield InputError(asked, "no draft model", "give draft_model or draft_model_config")
+    if draft is None or draft.draft is None or deployment.algorithm not in DFLASH_TYPES:
+        return
     if deployment.pp_size > 1:
         yield InputError(asked, f"pp_size {deployment.pp_size}", "use pp_size 1: this algorithm knows no pipeline stages")
     if deployment.dp_attention and not era.dflash_with_dp_attention:
         yield InputError(asked, f"enable_dp_attention under SGLang {era.name}", "use SGLang 0.5.14 or newer, or no dp attention")
     # a tree (DDTREE) may hold more tokens than one block
-    if deployment.algorithm == "DFLASH" and facts is not None and deployment.num_draft_tokens not in (None, facts.block_size):
+    block = draft.draft.block_size
+    if deployment.algorithm == "DFLASH" and deployment.num_draft_tokens not in (None, block):
         yield InputError(
             asked,
-            f"speculative_num_draft_tokens {deployment.num_draft_tokens} where the draft's block_size is {facts.block_size}",
-            f"give {facts.block_size} or leave it out",
+            f"speculative_num_draft_tokens {deployment.num_draft_tokens} where the draft's block_size is {block}",
+            f"give {block} or leave it out",
         )

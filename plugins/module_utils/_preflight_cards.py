@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Optional
 
-from ansible_collections.inferops.sglang.plugins.module_utils._cuda_releases import driver_finding
+from ansible_collections.inferops.sglang.plugins.module_utils._cuda_releases import driver_finding, driver_note
 from ansible_collections.inferops.sglang.plugins.module_utils._finding import Finding
 from ansible_collections.inferops.sglang.plugins.module_utils._gpus import Gpu, GpuProcess
 from ansible_collections.inferops.sglang.plugins.module_utils._host import Instance
@@ -21,6 +21,8 @@ BALANCE = 0.9
 SIZE_SHARE = 0.99
 # an idle card of 96 GiB shows 0.6 GiB in use: what is beyond is somebody's
 IDLE_GIB = 2.0
+# NVIDIA's own, which holds a little memory for others
+_SERVICES = ("nvidia-cuda-mps-server",)
 # Errors of the card itself; the others that the driver logs are those of a program that ran on it.
 HARDWARE_XIDS = {
     48: "an uncorrectable ECC error",
@@ -56,9 +58,8 @@ def card_findings(ask: Ask, facts: Facts) -> Iterator[Said]:
     yield from _free(ask, cards, facts)
     yield from _ecc(cards)
     yield from _xids(facts, cards)
-    if facts.accelerators.tool == "nvidia-smi":
-        finding = driver_finding(ask.version, facts.accelerators.driver_version) if _is_release(ask) else None
-        yield from () if finding is None else (finding,)
+    if facts.accelerators.tool == "nvidia-smi" and _is_release(ask):
+        yield from _driver(ask.version, facts.accelerators.driver_version)
     yield from _shared(ask, cards, facts.instances)
 
 
@@ -70,6 +71,14 @@ def used_cards(ask: Ask, cards: Sequence[Gpu]) -> tuple[Gpu, ...]:
 def _is_release(ask: Ask) -> bool:
     """Which CUDA a wheel, a branch or an environment of the operator's is built for is not known."""
     return ask.method == "venv" and not ask.custom_source
+
+
+def _driver(version: str, driver: str) -> Iterator[Said]:
+    finding, note = driver_finding(version, driver), driver_note(version, driver)
+    if finding is not None:
+        yield finding
+    elif note:
+        yield note
 
 
 def _count(ask: Ask, cards: Sequence[Gpu], used: Sequence[Gpu]) -> Iterator[Said]:
@@ -120,7 +129,8 @@ def _foreign(cards: Sequence[Gpu], facts: Facts) -> list[GpuProcess]:
     """The processes of others, on these cards or on one that the tool does not tell."""
     indexes = {card.index for card in cards}
     processes = facts.accelerators.processes if facts.accelerators else ()
-    return [process for process in processes if process.pid not in facts.own_pids and (process.gpu is None or process.gpu in indexes)]
+    theirs = [process for process in processes if process.pid not in facts.own_pids and not process.name.endswith(_SERVICES)]
+    return [process for process in theirs if process.gpu is None or process.gpu in indexes]
 
 
 def _free(ask: Ask, cards: Sequence[Gpu], facts: Facts) -> Iterator[Said]:

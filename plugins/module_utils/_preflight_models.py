@@ -164,8 +164,9 @@ def _together(ask: Ask, server: Server, geometries: Mapping[str, Optional[Geomet
 
 
 def _pool(era: Era, target: Geometry, draft: Optional[Geometry], deployment: Deployment) -> Iterator[Said]:
-    faults = [_finding(room, fault) for room, fault in faults_together(era, target, draft, deployment)]
-    yield from faults
+    faults = list(faults_together(era, target, draft, deployment))
+    # those of the command line alone are told by its own rules, whether there are models or not
+    yield from (_finding(room, fault) for room, fault in faults if room != "flags")
     if faults:
         return
     try:

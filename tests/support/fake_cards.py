@@ -160,7 +160,9 @@ class FakeCards:
             "hangs_s": hangs_s,
             "kernel": list(kernel),
             "cards": [card.row() for card in cards],
-            "processes": [{"pid": item.pid, "gpu_uuid": uuids[item.gpu], "used_mib": item.used_mib, "name": item.name} for item in processes],
+            "processes": [
+                {"pid": item.pid, "gpu_uuid": uuids[item.gpu], "used_mib": item.used_mib, "name": item.name} for item in processes
+            ],
         }
         # replaced in one step: somebody may be reading it
         self.host.shell(f"printf %s {shlex.quote(json.dumps(state))} > {STATE}.new && mv {STATE}.new {STATE}")
