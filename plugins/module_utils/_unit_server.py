@@ -57,6 +57,8 @@ ENGINES = ("podman", "docker", "nerdctl")
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 _OPERATORS = frozenset({";", "&", "&&", "|", "||", "(", ")"})
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z", re.S)
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_COMPUTED = re.compile(r"`|\$\(")
 _NUMBER = re.compile(r"-\d+(?:\.\d*)?\Z|-\.\d+\Z")
 
 
@@ -222,13 +224,26 @@ def _in_script(script: str, environment: Mapping[str, str], known: Collection[st
         elif rest[0] in ("source", ".") and len(rest) > 1 and rest[1].endswith("/bin/activate"):
             home = rest[1][: -len("/bin/activate")]
         elif _launcher(rest):
-            server = _server(rest, (), {**variables, **own}, known)
-            unread = (*server.unread, *(f"the shell replaces {word}" for word in rest if "$" in word or "`" in word))
+            server = _server([_in_shell(word, variables) for word in rest], (), {**variables, **own}, known)
+            computed = ("the shell computes a part of it when it starts",) if _COMPUTED.search(script) else ()
+            unread = (*server.unread, *(computed or (f"the shell replaces {word}" for word in _words_of(server) if "$" in word)))
             program = server.program
             if home and "/" not in program[0]:
                 program = (f"{home}/bin/{program[0]}", *program[1:])
             return replace(server, program=program, unread=unread)
     return None
+
+
+def _in_shell(word: str, variables: Mapping[str, str]) -> str:
+    """A word with the variables that are known."""
+    return _VARIABLE.sub(lambda match: variables.get(match.group(1) or match.group(2), match.group()), word)
+
+
+def _words_of(server: Server) -> Iterator[str]:
+    """All words of the program and of its flags' values."""
+    yield from server.program
+    for value in server.flags.values():
+        yield from value if isinstance(value, tuple) else (str(value),)
 
 
 def _simple_commands(script: str) -> Iterator[list[str]]:
