@@ -349,7 +349,9 @@ def read_lock_limit(sight: Sight) -> LockLimit:
 
 
 def read_space(sight: Sight, path: str) -> Optional[Space]:
-    """The filesystem on which a path is or would be made."""
+    """The filesystem on which a path is or would be made; None for a path that is not absolute."""
+    if not os.path.isabs(path):
+        return None
     place = path.rstrip("/") or "/"
     found = sight.state(place)
     while found is None and place != "/":
