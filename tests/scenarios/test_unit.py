@@ -10,31 +10,25 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support.fake_cards import Card, FakeCards, Holder
 from support.host import Host
 from support.kimi import kimi_host, kimi_service
 
 Values = dict[str, Any]
 KEYS = {"one": "sk-first-0123456789abcdef", "two": "sk-second-'quoted'-fedcba"}
-PORTS = {"one": 31500, "two": 31501, "held": 31502, "hangs": 31503}
+PORTS = {"one": 31500, "two": 31501, "hangs": 31502}
 # with everything that CUDA does not need taken away systemd-analyze says 2.2, with sglang_hardened false 8.4
 MOST_EXPOSURE = 2.3
-CARDS = """\
-#!/bin/sh
-# answers what the guard asks: memory in use of sixteen cards, and the process of /srv/holder on the tenth
-holder=$(cat /srv/holder 2>/dev/null)
-case "$*" in
-*query-compute-apps=*) [ -z "$holder" ] || echo "GPU-9, $holder, python3, 40960" ;;
-*query-gpu=*) for card in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
-    used=4; [ "$card" != 9 ] || [ -z "$holder" ] || used=40964
-    echo "$card, GPU-$card, $used"
-  done ;;
-esac
-"""
+GATE = [{
+    "hosts": "sglang", "gather_facts": False,
+    "tasks": [{"ansible.builtin.include_role": {"name": "inferops.sglang.sglang", "tasks_from": "gate"}}],
+}]  # fmt: skip
+SIXTEEN = [Card(number, used_mib=4) for number in range(16)]
+HELD = [*SIXTEEN[:9], Card(9, used_mib=40964), *SIXTEEN[10:]]
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +37,14 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
         booted.shell("mkdir /root/keys")
         for name, key in KEYS.items():
             booted.shell(f"umask 077; cat > /root/keys/{name} <<'END'\n{key}\nEND")
-        booted.shell(f"cat > /usr/local/bin/nvidia-smi <<'END'\n{CARDS}END\nchmod 755 /usr/local/bin/nvidia-smi")
+        FakeCards(booted).install().show(SIXTEEN)
         yield booted
 
 
 def service(name: str, cards: range, **more: Any) -> Values:
     return {
-        **kimi_service(f"sglang-{name}", PORTS[name]), "sglang_gate_settle_time": 1, "sglang_gpus": list(cards),
+        **kimi_service(f"sglang-{name}", PORTS[name]),
+        "sglang_gate_settle_time": 1, "sglang_host_memory_per_rank_gib": 0, "sglang_gpus": list(cards),
         "sglang_api_key_file": f"/root/keys/{name}" if name in KEYS else "", **more,
     }  # fmt: skip
 
@@ -134,38 +129,44 @@ def test_a_limit_of_time_is_taken_over_without_a_restart(deployed: Host) -> None
 
 
 def test_held_cards_are_waited_for_and_named(deployed: Host) -> None:
-    values = service("held", range(8, 16), sglang_gpu_wait=4)
-    holder = deployed.shell("systemd-run -q --unit holder sleep 1000; systemctl show -P MainPID holder | tee /srv/holder")
+    run = deployed.play({**TWO, "sglang_gpu_wait": 3})
+    assert run.code == 0, run.text
+    # it came when nobody looked: the service is started again by the service manager alone
+    holder = deployed.shell("systemd-run -q --unit holder sleep 1000; systemctl show -P MainPID holder")
+    FakeCards(deployed).show(HELD, [Holder(int(holder), 9, used_mib=40960)])
+    deployed.shell("systemctl restart --no-block sglang-two.service")
     held = f"GPU 9: 40.0 GiB held by pid {holder} '/usr/bin/sleep 1000' of holder.service (40.0 GiB)"
-    run = deployed.play(values)
-    assert run.code == 2, run.text
-    told = (
-        f"  - gpus_busy: cards not free: asked for GPU 8,9,10,11,12,13,14,15 with less than 1 GiB in use within 4 s, found {held}; "
-        "end what holds..."
-    )
-    assert told in run.text, run.text
-    assert "    do: end what holds the cards, or give this instance others (sglang_gpus) or more time (sglang_gpu_wait)" in run.text
-    assert deployed.starts("sglang-held") == 0
+    waits = f"inferops.sglang: waits for its cards (0 of 3 s): {held}"
+    found = f"cards not free: asked for GPU 8,9,10,11,12,13,14,15 with less than 1 GiB in use within 3 s, found {held}"
+    journal = "journalctl -o cat --since -60s -u sglang-two.service"
+    deployed.wait_for(f"{journal} | grep -F \"{waits}\"")
+    deployed.wait_for(f"{journal} | grep -Fx \"inferops.sglang: {found}; end what holds them, or give this instance other cards\"")
 
-    command = deployed.command({**values, "sglang_gpu_wait": 60})
-    with subprocess.Popen(command, env=deployed.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as play:
-        deployed.wait_for("journalctl -o cat -u sglang-held.service | grep 'of 60 s'")
-        deployed.shell("rm /srv/holder; systemctl stop holder")
-        text, _errors = play.communicate()
-    assert play.returncode == 0, text
-    journal = deployed.shell("journalctl -o cat -u sglang-held.service")
-    assert f"inferops.sglang: waits for its cards (0 of 60 s): {held}" in journal
-    assert re.search(r"^inferops\.sglang: the cards are free after \d+ s$", journal, re.M)
-    deployed.shell("systemctl disable --now sglang-held.service")
+    playbook = deployed.inventory.parent / "gate.yml"
+    playbook.write_text(json.dumps(GATE), encoding="utf-8")
+    gate = deployed.play({**TWO, "sglang_tp_size": 8, "sglang_context_length": 200000}, playbook=str(playbook))
+    assert gate.code == 2
+    assert f"  - gpus_busy: {found}; end what holds..." in gate.text, gate.text
+    assert "    do: end what holds the cards, or give this instance others (sglang_gpus) or more time (sglang_gpu_wait)" in gate.text
+
+    deployed.shell("systemctl restart --no-block sglang-two.service")
+    deployed.wait_for("systemctl show -P SubState sglang-two.service | grep -x start-pre")
+    FakeCards(deployed).show(SIXTEEN)
+    deployed.wait_for("systemctl is-active sglang-two.service | grep -x active")
+    assert re.search(r"^inferops\.sglang: the cards are free after \d s$", deployed.shell(journal), re.M)
 
 
 def test_a_start_that_hangs_is_ended_tried_again_and_left_and_a_drop_in_stays(deployed: Host) -> None:
     drop_in = "/etc/systemd/system/sglang-hangs.service.d/quick.conf"
-    deployed.shell(f"mkdir {drop_in.rpartition('/')[0]}; printf '[Service]\\nRestartSec=200ms\\n' > {drop_in}")
-    values = service("hangs", range(8), sglang_start_timeout=5)
+    deployed.shell(f"mkdir {drop_in.rpartition('/')[0]}; printf '[Service]\\nRestartSec=200ms\\nEnvironment=OF=MINE\\n' > {drop_in}")
+    values = service("hangs", range(8), sglang_start_timeout=5, sglang_allowed_findings=["instances"])
     values["sglang_environment"] = {**values["sglang_environment"], "STANDIN_FAULT": "hang:weights"}
     run = deployed.play(values)
     assert run.code == 2, run.text
+    assert (
+        f"sglang-hangs.service: drop-ins of your own stay and hold beside the unit ({drop_in}); "
+        "of what was planned they change environment: OF MINE added"
+    ) in run.text
     assert "  - start_timeout: the service manager says: start-post operation timed out" in run.text, run.text
     assert "    do: look what it waited for; raise TimeoutStartSec (sglang_start_timeout) only if it made progress" in run.text
 
@@ -174,7 +175,7 @@ def test_a_start_that_hangs_is_ended_tried_again_and_left_and_a_drop_in_stays(de
     deployed.wait_for("systemctl is-failed --quiet sglang-hangs.service && echo failed")
     assert deployed.shell("systemctl show -P NRestarts sglang-hangs.service") == "3"
     assert "Start request repeated too quickly." in deployed.shell("journalctl -o cat -u sglang-hangs.service -n 5")
-    assert deployed.read(drop_in) == "[Service]\nRestartSec=200ms"
+    assert deployed.read(drop_in) == "[Service]\nRestartSec=200ms\nEnvironment=OF=MINE"
 
 
 def test_what_is_not_asked_is_not_in_the_unit(deployed: Host) -> None:

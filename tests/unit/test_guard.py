@@ -225,12 +225,12 @@ def url(monkeypatch):
 
 
 def test_a_server_that_is_starting_does_not_answer_yet(url):
-    assert [guard.answers_with_health(url) for _ask in range(3)] == [False, True, True]
+    assert [guard.health_of(url) for _ask in range(3)] == [503, 200, 200]
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/health", "http://no.such.host.invalid/health", "nonsense"])
 def test_nothing_there_is_no_answer(url):
-    assert guard.answers_with_health(url) is False
+    assert guard.health_of(url) == 0
 
 
 def test_the_guard_returns_when_the_server_answers(tmp_path, url):
@@ -256,7 +256,7 @@ def test_the_guard_notices_the_end_of_the_server():
     assert watcher.returncode == 0
 
 
-def test_without_a_process_to_watch_it_goes_on_asking(url):
-    Health.answers = (503, 503, 200)
-    assert guard.wait_for_answer(lambda: guard.answers_with_health(url), lambda _seconds: False) is True
-    assert Health.asked == 3
+def test_a_server_that_listens_is_asked_less_and_less_often():
+    statuses, pauses = iter([0, 0, 503, 503, 503, 503, 503, 503, 200]), []
+    assert guard.wait_for_answer(lambda: next(statuses), lambda pause: bool(pauses.append(pause))) is True
+    assert pauses == [1.0, 1.0, 1.0, 1.5, 2.25, 3.375, 5.0, 5.0]

@@ -22,6 +22,7 @@ import ssl
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ Run = Callable[[Sequence[str]], str]
 
 HELD_GIB = 1.0  # less than this is a monitor, a desktop or what the driver keeps for itself
 POLL_S = 1.0
+SLOW_POLL_S = 5.0
+WELL = 200
 SAY_EVERY_S = 30.0
 ANSWER_S = 30.0  # SGLang's own limit for the token of a health check is 20 s
 TOOL_S = 30.0
@@ -203,16 +206,21 @@ def _make_devices() -> None:
 # --- ready ------------------------------------------------------------------------------------------------------------
 
 
-def wait_for_answer(answers: Callable[[], bool], ended: Callable[[float], bool]) -> bool:
-    """Waits until the server answers; false where it ends before. There is no limit: TimeoutStartSec= of the unit is the one."""
-    while not answers():
-        if ended(POLL_S):
+def wait_for_answer(health: Callable[[], int], ended: Callable[[float], bool]) -> bool:
+    """Waits until the server is well; false where it ends before. There is no limit: TimeoutStartSec= of the unit is the one."""
+    pause = POLL_S
+    while True:
+        status = health()
+        if status == WELL:
+            return True
+        if ended(pause):
             return False
-    return True
+        # a server that listens writes down each time that it is asked
+        pause = min(pause * 1.5, SLOW_POLL_S) if status else POLL_S
 
 
-def answers_with_health(url: str) -> bool:
-    """Whether the server says that it is well: it answers with 503 until its own first request is through."""
+def health_of(url: str) -> int:
+    """The status of the server's answer: 503 until its own first request is through, then 200; 0 where nothing answers."""
     # no proxy of the environment stands between a server and its own host, and its certificate is not made for this name
     context = ssl.create_default_context()
     context.check_hostname = False
@@ -220,9 +228,11 @@ def answers_with_health(url: str) -> bool:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
     try:
         with opener.open(url, timeout=ANSWER_S) as answer:
-            return int(answer.status) == 200
+            return int(answer.status)
+    except urllib.error.HTTPError as answer:
+        return answer.code
     except (OSError, ValueError, http.client.HTTPException):
-        return False
+        return 0
 
 
 def end_of(pid: int) -> Callable[[float], bool]:
@@ -248,7 +258,7 @@ def _sleeps(seconds: float) -> bool:
 def guard_ready(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:
     began = time.monotonic()
     pid = environment.get("MAINPID", "")
-    if wait_for_answer(lambda: answers_with_health(arguments.url), end_of(int(pid) if pid.isdigit() else 0)):
+    if wait_for_answer(lambda: health_of(arguments.url), end_of(int(pid) if pid.isdigit() else 0)):
         say(f"the server answers after {time.monotonic() - began:.0f} s")
     # how a server ended the service manager knows by itself
     return 0
