@@ -39,6 +39,51 @@ SHOWN = 8
 # the role's variables
 MODELS = {"model": "sglang_model", "draft": "sglang_draft_model"}
 
+# Every check by its name, which is what an operator allows: what it looks at. Those of the flags are in rooms of their own, which
+# call them by what they find.
+CHECKS = {
+    "service_manager": "systemd answers and is 247 or newer",
+    "unit": "the unit of the instance is not masked",
+    "python": "the interpreter of a new environment runs, suits the release and can make environments",
+    "release": "what is installed from is there; an environment of the operator's has the version that is asked",
+    "container_engine": "the program that runs the image is on the host",
+    "host_memory": "host memory for every rank, with what the instance itself will give back",
+    "memlock": "memory can be locked without a limit where there are RDMA cards",
+    "disk": "room for a new environment, for what the models lack, for records and caches, added up by filesystem",
+    "port": "nobody else listens on the port, and no other instance has it",
+    "environment_files": "environment files that are named are there",
+    "files": "manifests that are named are there",
+    "secrets": "the API key and the hub's token are there, not empty, and readable by their owner alone",
+    "gpus": "the cards can be read, those of sglang_gpus exist, and there is one for each rank",
+    "gpu_size": "the cards have as much memory each",
+    "gpu_processes": "no process of anybody else is on the cards",
+    "gpu_free": "nothing unseen holds memory of a card, and no card has less than 0.9 of the free memory of another",
+    "mig": "the cards are not cut into MIG instances",
+    "ecc": "no card has counted uncorrected memory errors",
+    "xid": "the kernel's log of this boot has no hardware error of the cards",
+    "driver": "the driver runs the CUDA of the release's torch",
+    "instances": "no other instance has one of the cards",
+    "model": "the target is complete or has a source, and its configuration can be planned with",
+    "draft_model": "the same of the draft",
+    "parallelism": "TP, PP, DP and EP fit the heads and layers of the target",
+    "draft": "the draft was made for this target: vocabulary, hidden size, layers that it taps",
+    "version": "the release is known to the plan and knows the types that are asked",
+    "windows": "windowed layers can be planned with these flags",
+    "speculation": "algorithm, release and kind of draft go together, and TP fits the draft's heads",
+    "pool": "the pool of this model can have the type that is asked",
+    "flags": "flags that decide the pool have values that can be read",
+    "flag_unknown": "the release knows the flag",
+    "flag_removed": "the release still knows the flag under this name",
+    "flag_value": "the release knows the value",
+    "flag_twice": "no argument is given under two names",
+    "flags_together": "the release takes the flags together",
+    "speculative_algorithm": "the release has the algorithm; DDTREE needs a branch",
+    "draft_block_size": "a DFLASH draft drafts blocks of its own size",
+    "spec_v2": "SGLANG_ENABLE_SPEC_V2 is not set where it is not read",
+    "auto_truncate": "prompts are not cut in silence",
+    "max_total_tokens": "the pool is not capped below what is asked",
+}
+
 # a finding refuses the host, a text is worth knowing
 Said = Union[Finding, str]
 

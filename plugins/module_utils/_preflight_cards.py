@@ -58,7 +58,7 @@ def card_findings(ask: Ask, facts: Facts) -> Iterator[Said]:
     yield from _free(ask, cards, facts)
     yield from _ecc(cards)
     yield from _xids(facts, cards)
-    if facts.accelerators.tool == "nvidia-smi" and _is_release(ask):
+    if facts.accelerators.tool == "nvidia-smi" and ask.version.strip() and _is_release(ask):
         yield from _driver(ask.version, facts.accelerators.driver_version)
     yield from _shared(ask, cards, facts.instances)
 

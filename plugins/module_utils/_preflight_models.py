@@ -176,18 +176,15 @@ def _pool(era: Era, target: Geometry, draft: Optional[Geometry], deployment: Dep
 
 
 def _flags(ask: Ask, server: Server, draft: Optional[Geometry]) -> Iterator[Said]:
+    if not ask.version.strip():
+        return
     algorithm = str(server.values.get("speculative_algorithm") or "")
     block = draft.draft.block_size if draft is not None and draft.draft is not None else None
+    given = (ask.version, server.flags, algorithm, server.has_ddtree)
     yield from flag_findings(
-        ask.version,
-        server.flags,
-        algorithm,
-        server.has_ddtree,
-        environment=server.environment,
-        draft_block_size=block,
-        required_tokens=server.required_tokens,
+        *given, environment=server.environment, draft_block_size=block, required_tokens=server.required_tokens
     )
-    yield from flag_notes(ask.version, server.flags, environment=server.environment, has_api_key=server.has_api_key)
+    yield from flag_notes(*given, environment=server.environment, draft_block_size=block, has_api_key=server.has_api_key)
 
 
 def _finding(check: str, error: InputError) -> Finding:

@@ -346,6 +346,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.inferops.sglang.plugins.module_utils._checkpoint import model_config
+from ansible_collections.inferops.sglang.plugins.module_utils._flags import text_of
 from ansible_collections.inferops.sglang.plugins.module_utils._gpus import TIME_LIMIT
 from ansible_collections.inferops.sglang.plugins.module_utils._host import Sight, read_manager, read_unit
 from ansible_collections.inferops.sglang.plugins.module_utils._host_facts import Places, read_facts
@@ -478,18 +479,30 @@ def _places(params: dict[str, Any]) -> Places:
 
 
 def _server(params: dict[str, Any], facts: Facts) -> Server:
-    given = ArgumentSpecValidator(FLAG_OPTIONS).validate(pool_flags(params["flags"]))
-    values = dict(given.validated_parameters)
+    given = pool_flags(params["flags"])
+    errors = tuple(_odd(name, value) for name, value in given.items() if not _fits(name, value))
+    values = {} if errors else dict(ArgumentSpecValidator(FLAG_OPTIONS).validate(given).validated_parameters)
     capabilities = [card.compute_capability for card in facts.accelerators.cards if card.compute_capability] if facts.accelerators else []
     return Server(
         flags=params["flags"],
         environment=params["environment"],
         values={**values, "compute_capability": min(capabilities, default=None)},
-        errors=tuple(given.error_messages),
+        errors=errors,
         required_tokens=params["required_tokens"],
         has_api_key=bool(params["secret_files"].get("sglang_api_key_file")),
         has_ddtree=params["install_method"] != "venv" or _is_branch(params["release"], params["sglang_version"]),
     )
+
+
+def _fits(name: str, value: Any) -> bool:
+    return not ArgumentSpecValidator({name: FLAG_OPTIONS[name]}).validate({name: value}).error_messages
+
+
+def _odd(name: str, value: Any) -> str:
+    option = FLAG_OPTIONS[name]
+    kinds = {"int": "no whole number", "float": "no number", "bool": "neither true nor false"}
+    wanted = f"none of {', '.join(choice or 'none' for choice in option['choices'])}" if "choices" in option else kinds.get(option["type"], "no text")
+    return f"--{name.replace('_', '-')} {text_of(value)}, which is {wanted}"
 
 
 def _shown(facts: Facts) -> dict[str, Any]:

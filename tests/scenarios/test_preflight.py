@@ -67,7 +67,7 @@ def refused(host: Host, values: Values) -> list[str]:
 
 
 def kimi(**values: Any) -> Values:
-    return {**kimi_service("sglang-flight", 30555), "sglang_gpu_free_gib": [], "sglang_release_gib": 0, **values}
+    return {**kimi_service("sglang-flight", 30555), "sglang_gpu_free_gib": [], **values}
 
 
 def test_a_host_with_everything_wrong(flight: Host, cards: FakeCards) -> None:
@@ -155,7 +155,6 @@ DRAFT_BESIDE = "draft: asked for the draft DFlashDraftModel beside the target Qw
 HEADS = "give a size that divides the attention heads, and divides the KV heads or is a multiple of them"
 OLD_PYTHON = "python: asked for /usr/local/bin/python3.9 to make an environment for SGLang 0.5.12.post1, found Python 3.9.2"
 NO_DRAFT = {"sglang_draft_model": "", "sglang_speculative_algorithm": "", "sglang_speculative_num_draft_tokens": 0}
-ANY_MEMORY = {"sglang_host_memory_per_rank_gib": 0}
 
 # name: (programs on the host, variables, findings)
 REST: dict[str, tuple[dict[str, str], Values, list[str]]] = {
@@ -163,7 +162,7 @@ REST: dict[str, tuple[dict[str, str], Values, list[str]]] = {
         {},
         {
             "sglang_model": "/srv/models/qwen3-32b", "sglang_tp_size": 7, "sglang_pp_size": 2, "sglang_speculative_num_draft_tokens": 5,
-            "sglang_kv_cache_dtype": "nvfp4", "sglang_install_method": "container", "sglang_container_image": "sglang:x", **ANY_MEMORY,
+            "sglang_kv_cache_dtype": "nvfp4", "sglang_install_method": "container", "sglang_container_image": "sglang:x",
         },
         [
             "container_engine: asked for podman to run the image, found no such program on the host; install podman, or set "
@@ -186,7 +185,7 @@ REST: dict[str, tuple[dict[str, str], Values, list[str]]] = {
         {},
         {
             "sglang_model": "/srv/more/deepseek-v3.2", "sglang_tp_size": 16, "sglang_kv_cache_dtype": "fp8_e5m2", "sglang_weights_gib": 0,
-            **NO_DRAFT, **ANY_MEMORY,
+            **NO_DRAFT,
         },
         [
             "gpus: asked for 16 cards (tp_size 16), found 8 (0, 1, 2, 3, 4, 5, 6, 7); give sizes whose product is the number of cards, or "
@@ -195,6 +194,34 @@ REST: dict[str, tuple[dict[str, str], Values, list[str]]] = {
             "is missing, or give sglang_model_source",
             "pool: asked for the KV pool of DeepseekV32ForCausalLM with kv_cache_dtype fp8_e5m2, found sparse attention, which SGLang "
             "0.5.11-0.5.13 keeps in bfloat16 or fp8_e4m3 only; use one of these, or auto",
+        ],
+    ),
+    "flags": (
+        {},
+        {
+            "sglang_version": "0.5.23", "sglang_speculative_algorithm": "DDTREE", "sglang_environment": {"SGLANG_ENABLE_SPEC_V2": 1},
+            "sglang_extra_args": {
+                "speculative-dflash-draft-window-size": 4096, "schedule-policy": "oldest", "allow-auto-truncate": True,
+                "max-total-tokens": 1000, "ep-size": 2, "expert-parallel-size": 4, "chunked-prefill-size": "many",
+            },
+        },
+        [
+            "flags: asked for flags that the plan can read, found --chunked-prefill-size many, which is no whole number; mend it in "
+            "sglang_extra_args",
+            "flag_removed: asked for --speculative-dflash-draft-window-size, found SGLang 0.5.23, which has it not; 0.5.11 to 0.5.19 have "
+            "it; write --speculative-draft-window-size, its name there",
+            "flag_value: asked for --schedule-policy oldest, found that SGLang 0.5.23 knows dfs-weight, fcfs, hrrn, lof, lpm, priority, "
+            "random, routing-key, shortest-prefill-first; give one of these",
+            "flag_twice: asked for --ep-size 2 and --expert-parallel-size 4, found names of one argument, of which the last one wins; give "
+            "one of them",
+            "speculative_algorithm: asked for --speculative-algorithm DDTREE, found SGLang 0.5.23; no release up to 0.5.23 has it; install "
+            "a branch that has it (sglang_git, sglang_wheel), or use DFLASH with the same draft",
+            "auto_truncate: asked for --allow-auto-truncate, found that SGLang then cuts prompts that do not fit the pool, and answers as "
+            "if nothing were missing; leave it out: the gate proves that the pool holds what is asked",
+            "max_total_tokens: asked for 200,000 tokens in the pool of every rank, found --max-total-tokens 1,000, which caps it; leave it "
+            "out, or ask for less",
+            "spec_v2: asked for SGLANG_ENABLE_SPEC_V2=1 in the environment, found SGLang 0.5.23, which reads it no more: speculation "
+            "always runs as version 2; leave it out; --disable-overlap-schedule is what turns overlap off",
         ],
     ),
     "no systemd, a Python that is too old": (
