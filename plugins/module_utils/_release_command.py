@@ -17,6 +17,7 @@ from typing import Optional
 from ansible_collections.inferops.sglang.plugins.module_utils._release import ReleaseError, Request
 
 REQUIREMENTS = "requirements.txt"
+PACKAGES = "--- packages"  # the line in the output from which on the packages are installed
 ENVIRONMENT = "environment"
 # what a play sets with C(environment) for its tasks has to reach the installer, too
 PASSED_PREFIXES = ("PIP_", "UV_", "GIT_")
@@ -63,14 +64,14 @@ def _requirement(request: Request) -> str:
     if request.wheel:
         return f"sglang @ {Path(request.wheel).as_uri()}"
     if request.git:
-        return request.git if " @ " in request.git else f"sglang @ {request.git}"
+        return request.git
     return f"sglang=={request.version}"
 
 
 def script_of(request: Request, path: str, build: str, installer: Installer) -> str:
     """Shell lines that make the environment; the last one brings it to the disk before it can be marked."""
-    commands = _commands(request, path, f"{build}/{REQUIREMENTS}", installer)
-    return "\n".join(shlex.join(command) for command in [*commands, ["sync", "-f", path]])
+    *make, install = _commands(request, path, f"{build}/{REQUIREMENTS}", installer)
+    return "\n".join(shlex.join(command) for command in [*make, ["echo", PACKAGES], install, ["sync", "-f", path]])
 
 
 def _commands(request: Request, path: str, requirements: str, installer: Installer) -> list[list[str]]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.inferops.sglang.plugins.module_utils._release import Request
+from ansible_collections.inferops.sglang.plugins.module_utils._release_command import PACKAGES
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ _PHASES: tuple[tuple[re.Pattern[str], str, Callable[[str], str]], ...] = (
 def phase_of(lines: Sequence[str]) -> Phase:
     """How far an installer is, by its newest line that tells."""
     for line in reversed(lines):
+        if line == PACKAGES:
+            return Phase("resolves", "looks for the packages")
         for pattern, kind, text in _PHASES:
             match = pattern.match(line)
             if match:
@@ -78,8 +81,9 @@ _CAUSES = (
     _Cause(r"ensurepip is not available|No module named '?(?:venv|ensurepip)'?", "install {venv} on the host, or ask for the installer uv",
            "that {python} cannot make environments (\\g<0>)"),
     _Cause(r"Cannot find command 'git'[^\n]*|Git executable not found[^\n]*", "install git on the host"),
-    _Cause(r"(?:fatal|error): ((?:repository|unable to access|could not read|pathspec|couldn't find remote ref|Remote branch)[^\n]*)",
-           "check the repository and the reference: {origin}", r"\1"),
+    _Cause(r"(?:fatal|error): ((?:'[^'\n]*' does not appear|repository|unable to access|could not read|pathspec|couldn't find remote)[^\n]*)"
+           r"|(failed to fetch (?:branch|tag|commit)[^\n]*)",
+           "check the repository and the reference: {origin}", r"\1\2"),
     _Cause(r"(?P<package>\S+) from [^\n]*\n\s*Expected sha256 (?P<want>\w+)\s*\n\s*Got\s+(?P<got>\w+)",
            "compare the lock file {lock} with where the packages come from; what came is not what was locked",
            r"\g<package> with sha256 \g<got> in place of \g<want>"),
@@ -91,6 +95,8 @@ _CAUSES = (
            "give every package in {lock} a version and a hash"),
     _Cause(r"[^\n]*\b40[13]\b (?:Client )?Error[^\n]*|[^\n]*HTTP status client error \(40[13][^\n]*|40[13] (?:Unauthorized|Forbidden)",
            "look at user and password in the address of the index"),
+    _Cause(r"The repository located at \S+ is not a trusted or secure host",
+           "give the index by https, or the play's environment PIP_TRUSTED_HOST"),
     _Cause(r"Temporary failure in name resolution|Name or service not known|Network is unreachable|No route to host|Connection refused"
            r"|Connection reset by peer|[Cc]onnection timed out|dns error[^\n]*|tcp connect error[^\n]*",
            "give sglang_index_url an index that it reaches, the play's environment a proxy, or sglang_wheelhouse a directory of wheels",
@@ -102,7 +108,7 @@ _CAUSES = (
     _Cause(r"No matching distribution found for (?P<what>[^\n(]*[^\n(\s])",
            "give sglang_version a release that {origin} has, or add what it lacks",
            "No matching distribution found for \\g<what>{versions}"),
-    _Cause(r"No solution found when resolving dependencies:\s+(?:╰─▶ )?(?P<why>(?:[^\n]+\n?)+)",
+    _Cause(r"No solution found when resolving dependencies:?\s+(?:╰─▶ |cause: )?(?P<why>(?:[^\n]+\n?)+)",
            "give versions that {origin} has and that go together, or ask for the installer pip", r"no solution: \g<why>"),
     _Cause(r"[^\n]*is not a (?:supported wheel on this platform|valid wheel filename)[^\n]*|[^\n]*[Ii]nvalid wheel[^\n]*",
            "give sglang_wheel a wheel for the Python and the processor of this host"),
