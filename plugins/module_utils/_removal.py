@@ -224,26 +224,29 @@ def _forget(removal: Removal) -> None:
     for path in reversed(left.directories):
         if path.rstrip("/") != removal.state_dir.rstrip("/"):
             _remove_empty(removal, path)
-    _remove_account(removal, "user", left.user)
-    _remove_account(removal, "group", left.group)
+    _remove_accounts(removal, (("user", left.user), ("group", left.group)))
     _remove_file(removal, record)
     if any(path.rstrip("/") == removal.state_dir.rstrip("/") for path in left.directories):
         _remove_empty(removal, removal.state_dir)
 
 
-def _remove_account(removal: Removal, kind: str, name: str) -> None:
-    database = {"user": "passwd", "group": "group"}[kind]
-    if not name or removal.run(["getent", database, name])[0]:
-        return
-    removal.outcome.removed.append(f"{kind} {name}")
-    if removal.only_look:
-        return
-    code, out, errors = removal.run([{"user": "userdel", "group": "groupdel"}[kind], name])
-    if code:
-        raise RemovalError(
-            f"asked to remove the {kind} {name}, which the role made; found exit code {code} ({(errors or out).strip()[:300]}); "
-            "end what still uses it and run again"
-        )
+def _remove_accounts(removal: Removal, accounts: tuple[tuple[str, str], ...]) -> None:
+    found = [(kind, name) for kind, name in accounts if _exists(removal, kind, name)]
+    for kind, name in found:
+        removal.outcome.removed.append(f"{kind} {name}")
+        # with a user may go the group of the same name
+        if removal.only_look or not _exists(removal, kind, name):
+            continue
+        code, out, errors = removal.run([{"user": "userdel", "group": "groupdel"}[kind], name])
+        if code:
+            raise RemovalError(
+                f"asked to remove the {kind} {name}, which the role made; found exit code {code} ({(errors or out).strip()[:300]}); "
+                "end what still uses it and run again"
+            )
+
+
+def _exists(removal: Removal, kind: str, name: str) -> bool:
+    return name != "" and removal.run(["getent", {"user": "passwd", "group": "group"}[kind], name])[0] == 0
 
 
 def _remove_file(removal: Removal, path: str) -> None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -15,17 +15,11 @@ from support.host import Host, Run
 from support.kimi import FREE_GIB, WEIGHTS_GIB, kimi_host, kimi_service
 
 Values = dict[str, Any]
-REMOVE = [{
-    "hosts": "sglang", "gather_facts": False,
-    "tasks": [{"ansible.builtin.include_role": {"name": "inferops.sglang.sglang", "tasks_from": "remove"}}],
-}]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
-    work = tmp_path_factory.mktemp("change")
-    with kimi_host(work, "change", "infopy", "10.79.25") as host:
-        (work / "remove.yml").write_text(json.dumps(REMOVE), encoding="utf-8")
+    with kimi_host(tmp_path_factory.mktemp("change"), "change", "infopy", "10.79.25") as host:
         yield host
 
 
@@ -79,8 +73,10 @@ def planned(run: Run) -> str:
     return next(line.strip().removeprefix("change").strip() for line in run.text.splitlines() if line.strip().startswith("change  "))
 
 
-def remove(host: Host, instance: str, *options: str, **values: Any) -> Run:
-    return host.play({"sglang_instance": instance, **values}, *options, playbook=str(host.inventory.parent / "remove.yml"))
+def remove(host: Host, instance: str, *options: str) -> Run:
+    run = host.play({"sglang_instance": instance, "sglang_state": "absent"}, *options)
+    assert run.code == 0, run.text
+    return run
 
 
 def test_the_smallest_action_suffices_and_is_shown_before_it_is_taken(host: Host) -> None:
@@ -109,11 +105,11 @@ def test_a_unit_written_by_hand_is_taken_over_only_where_that_is_asked(host: Hos
     refused = host.play(values)
     assert refused.code == 2, refused.text
     said = message(refused, f"{name} on change: refused before anything was changed.")
-    release = host.shell("echo /opt/sglang/0*")
+    said = [re.sub(r"/opt/sglang/0\.5\.12\.post1-[0-9a-f]{8}/", "RELEASE/", line) for line in said]
     assert said[1:7] == [
         f"Asked to write /etc/systemd/system/{name}.service, found a unit of that name that this role did not write. "
         "The role would change:",
-        f"  - program /opt/byhand/bin/python -m sglang.launch_server -> {release}/bin/python -m sglang.launch_server",
+        "  - program /opt/byhand/bin/python -m sglang.launch_server -> RELEASE/bin/python -m sglang.launch_server",
         "  - --host 127.0.0.1 added",
         "  - --device cuda added",
         "  - --mem-fraction-static 0.85 -> 0.9259",
@@ -122,7 +118,7 @@ def test_a_unit_written_by_hand_is_taken_over_only_where_that_is_asked(host: Hos
     assert said[said.index("These variables give the server that it starts now:") + 1 :] == [
         "  # it runs as root; the role runs it as sglang_user, who must be able to read the model",
         f"  sglang_instance: {name}",
-        "  sglang_version: 0.5.12.post1",
+        "  sglang_version: 0.5.12.post1+standin",
         "  sglang_install_method: existing",
         "  sglang_existing_environment: /opt/byhand",
         "  sglang_model: /srv/models/kimi-k2.6",
@@ -165,7 +161,7 @@ def test_a_server_that_is_refused_gives_its_place_back_even_after_a_run_that_was
     old = by_hand(host, old_name, port)
     values = {**kimi(name, port), "sglang_adopt": f"{old_name}.service"}
     started = subprocess.Popen(host.command(values), env=host.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    host.wait_for(f"systemctl is-active -q {old_name}.service || echo stopped")
+    host.wait_for(f"systemctl is-active -q {old_name}.service || echo stopped", 300)
     started.kill()
     started.wait()
 
@@ -182,7 +178,7 @@ def test_a_server_that_is_refused_gives_its_place_back_even_after_a_run_that_was
         f"{name} on change: takes over {old_name}.service, which is stopped and disabled right before the new one starts; its file stays."
     )
     assert f"Its drop-in /etc/systemd/system/{old_name}.service.d/ours.conf holds no more." in taken.text
-    assert host.shell(states, check=False).split() == ["inactive", "active", "disabled", "enabled"]
+    assert host.shell(states, check=False).split() == ["failed", "active", "disabled", "enabled"]
     assert host.read(f"/etc/systemd/system/{old_name}.service") == old.strip()
     assert host.receipt(name)["prediction_basis"] == "observed"
 
@@ -190,5 +186,77 @@ def test_a_server_that_is_refused_gives_its_place_back_even_after_a_run_that_was
 REFUSED_ADOPTIONS = {
     "sglang-nowhere.service": "Asked to adopt sglang-nowhere.service, found no such unit; give the name of the unit that starts SGLang now",
     "sglang-new.service": "Asked to adopt sglang-new.service, found that this role wrote it for the instance sglang-new; deploy that one",
-    "ssh.service": "Asked to adopt ssh.service, found that it does not start SGLang (/usr/sbin/sshd -D $SSHD_OPTS)",
+    "ssh.service": "Asked to adopt ssh.service, found that it does not start SGLang (/usr/sbin/sshd -D $SSHD_OPTS); give the name of",
 }
+
+
+@pytest.mark.parametrize("unit", REFUSED_ADOPTIONS)
+def test_what_cannot_be_taken_over_is_said_before_anything_changed(host: Host, unit: str) -> None:
+    state = host.state()
+    run = host.play({**kimi("sglang-other", 32030), "sglang_adopt": unit})
+    assert run.code == 2, run.text
+    assert REFUSED_ADOPTIONS[unit] in run.text, run.text
+    assert host.state() == state
+
+
+def test_an_instance_is_taken_away_alone_even_after_a_run_that_was_killed(host: Host) -> None:
+    name = "sglang-small"
+    others = host.shell("cat /var/lib/sglang/sglang-new/receipt.json; systemctl show -P InvocationID sglang-new.service")
+    host.shell(f"mkdir /run/systemd/system/{name}.service.d; cd /run/systemd/system/{name}.service.d; "
+               "printf '[Service]\\nExecStop=/bin/sleep 600\\n' > slow.conf; systemctl daemon-reload")  # fmt: skip
+    state = host.state()
+    looked = remove(host, name, "--check", "--diff")
+    assert host.state() == state
+    assert "-/etc/systemd/system/sglang-small.service" in looked.text.splitlines()
+
+    values = {"sglang_instance": name, "sglang_state": "absent"}
+    started = subprocess.Popen(host.command(values), env=host.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    host.wait_for(f"systemctl show -P ActiveState {name}.service | grep deactivating", 300)
+    started.kill()
+    started.wait()
+    host.shell(f"rm -r /run/systemd/system/{name}.service.d; systemctl daemon-reload; systemctl kill -s KILL {name}.service")
+
+    removed = message(remove(host, name), f"{name} on change: removed")
+    assert removed[1:4] == [
+        f"  - /etc/systemd/system/{name}.service", f"  - /etc/sglang/{name}.env", f"  - /opt/sglang/current/{name}",
+    ]  # fmt: skip
+    assert removed[-3:] == [
+        "stays:",
+        "  - /srv/models/kimi-k2.6: models stay unless sglang_absent_models is true",
+        "  - /srv/models/kimi-k2.6-dflash: models stay unless sglang_absent_models is true",
+    ]
+    assert "user" not in " ".join(removed)
+    assert host.shell("cat /var/lib/sglang/sglang-new/receipt.json; systemctl show -P InvocationID sglang-new.service") == others
+    assert host.shell(f"find / -xdev -name '*{name}*' -not -path '/proc/*' -not -path '/var/log/*'") == ""
+
+
+def test_the_last_instance_takes_all_that_was_made_and_nothing_else(host: Host) -> None:
+    name = "sglang-k26-ddtree"
+    kept = message(remove(host, name), f"{name} on change: removed")
+    kept = kept[kept.index("stays:") + 1 :]
+    assert kept[0] == f"  - /etc/systemd/system/{name}.service.d/ours.conf: a drop-in is its writer's"
+    assert re.fullmatch(rf"  - /etc/systemd/system/{name}\.service\..*~: the copy of a unit that the role replaced", kept[1])
+    host.shell("touch /etc/sglang/notes")
+    last = message(remove(host, "sglang-new"), "sglang-new on change: removed")
+    assert [line for line in last if "sglang/0.5.12" not in line] == [
+        "sglang-new on change: removed",
+        *(f"  - {path}" for path in (
+            "/etc/systemd/system/sglang-new.service", "/etc/sglang/sglang-new.env", "/opt/sglang/current/sglang-new", "/opt/sglang/libexec",
+            "/opt/sglang/current", "/var/cache/sglang/sglang-new", "/var/cache/sglang", "/var/lib/sglang/sglang-new/accepted.json",
+            "/var/lib/sglang/sglang-new/adoption.json", "/var/lib/sglang/sglang-new/boots.json", "/var/lib/sglang/sglang-new/receipt.json",
+            "/var/lib/sglang/sglang-new/verdict.json", "/var/lib/sglang/sglang-new", "/opt/sglang", "user sglang", "group sglang",
+            "/var/lib/sglang/made.json", "/var/lib/sglang",
+        )),
+        "stays:",
+        "  - /srv/models/kimi-k2.6: models stay unless sglang_absent_models is true",
+        "  - /srv/models/kimi-k2.6-dflash: models stay unless sglang_absent_models is true",
+        "  - /etc/sglang: it is not empty: notes",
+    ]  # fmt: skip
+    assert host.shell("ls -d /opt/* /etc/sglang /var/lib/sglang /var/cache/sglang; getent passwd sglang", check=False).split() == [
+        "/etc/sglang", "/opt/byhand",
+    ]  # fmt: skip
+    # what was taken over once is its owner's again
+    again = remove(host, "sglang-hand")
+    assert (again.changed, message(again, "sglang-hand on change:")) == (0, [
+        "sglang-hand on change: nothing to remove", "stays:", "  - /etc/systemd/system/sglang-hand.service: the role did not write this unit",
+    ])  # fmt: skip
