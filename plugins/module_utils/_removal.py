@@ -16,7 +16,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Optional
 
+from ansible_collections.inferops.sglang.plugins.module_utils._fetch_record import RECORD
+from ansible_collections.inferops.sglang.plugins.module_utils._fetch_swap import places
 from ansible_collections.inferops.sglang.plugins.module_utils._made import NAME, Instance, Made, made_text, write_made
+from ansible_collections.inferops.sglang.plugins.module_utils._release import MARK as RELEASE_MARK
 from ansible_collections.inferops.sglang.plugins.module_utils._release import RELEASE_NAME
 from ansible_collections.inferops.sglang.plugins.module_utils._service import Runner
 from ansible_collections.inferops.sglang.plugins.module_utils._unit_file import read_unit
@@ -24,8 +27,6 @@ from ansible_collections.inferops.sglang.plugins.module_utils._unit_file import 
 UNITS = "/etc/systemd/system"
 # what the role keeps of an instance, and the name under which each is written before it takes its place
 STATE_FILES = ("accepted.json", "adoption.json", "boots.json", "receipt.json", "verdict.json")
-# written into a model's directory by what fetched it
-FETCHED = ".inferops-source.json"
 _FOREIGN = "the role did not write this unit"
 _LIBRARIES = ("libexec", "current")
 
@@ -184,11 +185,10 @@ def unused_releases(removal: Removal, root: str, others: dict[str, str]) -> list
         if os.path.basename(link) != removal.name:
             texts.append(os.path.realpath(link) + "/")
     texts.extend(removal.processes(removal.unit))
-    return [
-        path
-        for path in sorted(glob.glob(os.path.join(glob.escape(root), "*")))
-        if RELEASE_NAME.match(os.path.basename(path)) and os.path.isdir(path) and not any(f"{path}/" in text for text in texts)
-    ]
+    names = os.listdir(root) if os.path.isdir(root) else []
+    # what a build that was killed left lies beside it, under the same name with a dot in front
+    found = [os.path.join(root, name) for name in sorted(names) if RELEASE_NAME.match(name.lstrip("."))]
+    return [path for path in found if os.path.isdir(path) and not any(f"{path}/" in text for text in texts)]
 
 
 def _remove_models(removal: Removal, entry: Instance) -> None:
@@ -198,13 +198,15 @@ def _remove_models(removal: Removal, entry: Instance) -> None:
             continue
         if not removal.models:
             removal.outcome.kept.append(Kept(path, "models stay unless sglang_absent_models is true"))
-        elif not os.path.exists(os.path.join(path, FETCHED)):
+        elif not os.path.exists(os.path.join(path, RECORD)):
             removal.outcome.kept.append(Kept(path, "the role did not fetch this model"))
         elif path in others:
             removal.outcome.kept.append(Kept(path, "another instance uses this model"))
         else:
-            _remove_tree(removal, path)
-            _remove_tree(removal, f"{path}.fetching")
+            # a fetch that was killed left its part beside it
+            where = places(path)
+            for part in (where.fetching, where.replaced, path):
+                _remove_tree(removal, part)
 
 
 def _remove_state(removal: Removal, entry: Instance) -> None:
@@ -263,7 +265,7 @@ def _remove_tree(removal: Removal, path: str) -> None:
     removal.outcome.removed.append(path)
     if not removal.only_look:
         # what is half gone must not pass for whole
-        for mark in (".complete", FETCHED):
+        for mark in (RELEASE_MARK, RECORD):
             if os.path.exists(os.path.join(path, mark)):
                 os.unlink(os.path.join(path, mark))
         shutil.rmtree(path)

@@ -258,5 +258,7 @@ def test_the_last_instance_takes_all_that_was_made_and_nothing_else(host: Host) 
     # what was taken over once is its owner's again
     again = remove(host, "sglang-hand")
     assert (again.changed, message(again, "sglang-hand on change:")) == (0, [
-        "sglang-hand on change: nothing to remove", "stays:", "  - /etc/systemd/system/sglang-hand.service: the role did not write this unit",
+        "sglang-hand on change: nothing to remove",
+        "stays:",
+        "  - /etc/systemd/system/sglang-hand.service: the role did not write this unit",
     ])  # fmt: skip

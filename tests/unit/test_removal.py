@@ -133,6 +133,7 @@ def test_another_instance_keeps_what_both_share(machine: Machine) -> None:
     machine.instance("a")
     machine.instance("b")
     machine.write("opt/0.5.9-bbbbbbbb/.complete")
+    machine.write("opt/.0.5.9-bbbbbbbb.old/bin/python")
     machine.remove("a")
     assert machine.tree() == sorted([
         "units", "units/b.service", "etc", "etc/b.env", "cache", "cache/b", "cache/b/kernel", "lib", "lib/b", "lib/made.json",
@@ -216,11 +217,13 @@ def test_models_go_only_where_that_is_asked_and_the_role_fetched_them(machine: M
     model = str(machine.write("models/k/config.json").parent)
     if fetched:
         machine.write("models/k/.inferops-source.json")
+        machine.write("models/k.fetching/part")
     machine.instance("a", models=[model])
     if other:
         machine.instance(other, models=[model])
     outcome = machine.remove("a", models=asked)
     assert os.path.isdir(model) is stays
+    assert machine.at("models/k.fetching").exists() is (stays and fetched)
     assert [kept.why for kept in outcome.kept] == ([why] if why else [])
 
 
