@@ -501,7 +501,7 @@ def _fits(name: str, value: Any) -> bool:
 def _odd(name: str, value: Any) -> str:
     option = FLAG_OPTIONS[name]
     kinds = {"int": "no whole number", "float": "no number", "bool": "neither true nor false"}
-    wanted = f"none of {', '.join(choice or 'none' for choice in option['choices'])}" if "choices" in option else kinds.get(option["type"], "no text")
+    wanted = f"none of {', '.join(filter(None, option['choices']))}" if "choices" in option else kinds.get(option["type"], "no text")
     return f"--{name.replace('_', '-')} {text_of(value)}, which is {wanted}"
 
 
