@@ -16,7 +16,7 @@ from ansible_collections.inferops.sglang.plugins.plugin_utils._watch import Watc
 
 def progress_line(host: str, path: str, seen: Mapping[str, Any], waited_s: float) -> str:
     """One line about a model that is being fetched: host, directory, what is done, how far it is, how long that has taken, and GiB."""
-    progress = seen.get("progress")
+    progress = seen.get("now")
     if progress is None:
         done = f"{seen.get('fetched_gib', 0):.1f} GiB fetched"
         return " | ".join((f"[{host}] {path}", "failed" if seen.get("failed") else "complete", duration(waited_s), done))

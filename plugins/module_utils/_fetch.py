@@ -182,7 +182,7 @@ class Fetch:
         if step.state == RUNNING:
             step, progress = self._wait(since, ours)
             if progress is not None:
-                return {"changed": True, "progress": progress, "path": self.where.path, "polls": 1}
+                return {"changed": True, "progress": progress, "now": progress, "path": self.where.path, "polls": 1}
         if step.state != DONE:
             raise self._failed(look(self.unit, self.tools.run))
         return self._finish()

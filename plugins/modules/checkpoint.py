@@ -201,6 +201,10 @@ progress:
   description: Where it is, for the next call.
   returned: with O(since), while it goes on
   type: dict
+now:
+  description: The same, to be shown.
+  returned: with O(since), while it goes on
+  type: dict
 """
 
 import inspect

@@ -222,14 +222,15 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(hub: Hub, address: str = "127.0.0.1") -> Iterator[Hub]:
-    """The hub on two ports of an address, until the end of the block."""
+def serving(hub: Hub, address: str = "127.0.0.1", content: str = "localhost") -> Iterator[Hub]:
+    """The hub on two ports of an address, until the end of the block; ``content``: another name of it, as another network has one."""
     servers = {}
     for port in ("hub", "content"):
         handler = type("Handler", (_Handler,), {"hub": hub, "port": port})
         servers[port] = _Server((address, 0), handler)
         threading.Thread(target=servers[port].serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
-    hub.endpoint, hub.content_endpoint = (f"http://{address}:{servers[port].server_address[1]}" for port in ("hub", "content"))
+    hub.endpoint = f"http://{address}:{servers['hub'].server_address[1]}"
+    hub.content_endpoint = f"http://{content}:{servers['content'].server_address[1]}"
     try:
         yield hub
     finally:
