@@ -81,10 +81,9 @@ def decide(seen: Situation) -> Action:
     """The smallest action for what is seen."""
     on_disk = difference(seen.disk, seen.wanted, seen.path)
     state = str(seen.service.get("active_state") or "unknown")
-    if not seen.disk.unit:
-        return Action(START, ("this instance has no unit here yet",))
     if state not in _RUNS:
-        return Action(START, (f"the service is {state}", *on_disk.lines))
+        lines = (f"the service is {state}", *on_disk.lines) if seen.disk.unit else ("this instance has no unit here yet",)
+        return Action(START, lines)
     of_files = on_disk.reasons if on_disk.action == RESTART else ()
     reasons = _of_the_process(seen) or of_files or _short(seen.allocation, seen.required)
     if reasons:
@@ -104,7 +103,7 @@ def _of_the_process(seen: Situation) -> tuple[str, ...]:
     is_accepted = isinstance(kept, Mapping) and running and kept.get("digest") == running
     started_with = Files(unit, environment) if is_accepted and isinstance(unit, str) and isinstance(environment, str) else seen.disk
     change = difference(started_with, seen.wanted, seen.path)
-    if change.action == RESTART:
+    if change.action == RESTART and started_with.unit:
         return change.reasons
     return (f"the process was started from other files (their digest {running or 'is missing'}, now {seen.digest})",)
 

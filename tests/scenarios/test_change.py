@@ -144,7 +144,16 @@ def test_a_unit_written_by_hand_is_taken_over_only_where_that_is_asked(host: Hos
     assert f"Its drop-in /etc/systemd/system/{name}.service.d/ours.conf would stay in force." in said
     assert (host.invocation(name), host.state()) == (invocation, state)
 
+    # what is refused by the gate gives the place back under the same name, too
+    dies = host.play({**kimi(name, port, STANDIN_FAULT="silent_death"), "sglang_adopt": f"{name}.service"})
+    assert dies.code == 2, dies.text
+    assert f"{name}.service runs again as it was (101,134 tokens)." in dies.text
+    assert host.read(f"/etc/systemd/system/{name}.service") == old.strip()
+    assert host.shell(f"systemctl is-active {name}.service; systemctl is-enabled {name}.service").split() == ["active", "enabled"]
+
     # the old server's own start gives the fraction: the first start of the new one is right
+    host.shell(f"rm /etc/systemd/system/{name}.service.*~")
+    starts = host.starts(name)
     taken = host.play({**values, "sglang_adopt": f"{name}.service"})
     assert taken.code == 0, taken.text
     assert message(taken, f"{name} on change: takes over")[0] == (
@@ -152,7 +161,7 @@ def test_a_unit_written_by_hand_is_taken_over_only_where_that_is_asked(host: Hos
     )
     receipt = host.receipt(name)
     assert (receipt["prediction_basis"], receipt["mem_fraction_static"], receipt["min_tokens"]) == ("observed", 0.9259, 200099)
-    assert host.starts(name) == 2
+    assert host.starts(name) == starts + 1
     assert host.read(f"/etc/systemd/system/{name}.service.*~") == old.strip()
 
 

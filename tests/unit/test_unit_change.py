@@ -128,6 +128,11 @@ ACTIONS: dict[str, tuple[dict[str, Any], str, dict[str, Any], int, str]] = {
         {"active_state": "active", "digest": None}, BASE, {}, 0,
         "restart because: the process was started from other files (their digest is missing, now new)",
     ),
+    # as after a first start that fell short: the file was not there before this run
+    "it runs, and there was no file": (
+        {"active_state": "active", "digest": "other"}, "", {}, 0,
+        "restart because: the process was started from other files (their digest other, now new)",
+    ),
     "what systemd takes over": (
         {"active_state": "active", "digest": "new"}, BASE.replace("=120", "=9"), {}, 0, "reload: TimeoutStopSec 9 -> 120",
     ),
