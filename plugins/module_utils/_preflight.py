@@ -212,8 +212,6 @@ def _manager(manager: Manager) -> Iterator[Said]:
 def _unit(unit: Unit) -> Iterator[Said]:
     if unit.load_state == "masked":
         yield Finding("unit", f"{unit.path} to be written", "the unit masked", f"if it shall run again: systemctl unmask {unit.name}")
-    if unit.drop_ins:
-        yield f"Drop-ins of your own change {unit.name}: {', '.join(unit.drop_ins)}."
 
 
 # --- what SGLang is installed from, and with --------------------------------------------------------------------------------

@@ -271,8 +271,8 @@ accounts:
   sample: {user: true, group: true}
 gpus:
   description:
-    - The cards of O(gpus) as M(inferops.sglang.gpu_info) returns them, with RV(gpus[].startable_gib), what a start will find free once
-      the instance's own processes have ended. Empty where they cannot be read.
+    - The cards that the ranks of this host take, as M(inferops.sglang.gpu_info) returns them, with RV(gpus[].startable_gib), what a start
+      will find free once the instance's own processes have ended. Empty where they cannot be read.
     - On O(device=cpu) the host's memory.
   returned: always
   type: list
@@ -351,7 +351,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._gpus import TIME_
 from ansible_collections.inferops.sglang.plugins.module_utils._host import Sight, read_manager, read_unit
 from ansible_collections.inferops.sglang.plugins.module_utils._host_facts import Places, read_facts
 from ansible_collections.inferops.sglang.plugins.module_utils._preflight import Ask, Facts, host_findings, removal_findings, verdict_of
-from ansible_collections.inferops.sglang.plugins.module_utils._preflight_cards import card_findings, free_for_us
+from ansible_collections.inferops.sglang.plugins.module_utils._preflight_cards import card_findings, free_for_us, used_cards
 from ansible_collections.inferops.sglang.plugins.module_utils._preflight_models import (
     FLAG_OPTIONS,
     Server,
@@ -414,7 +414,7 @@ def preflight(params: dict[str, Any], sight: Sight) -> dict[str, Any]:
     else:
         facts = read_facts(ask, _places(params), sight)
         verdict = verdict_of(_said(params, ask, facts), frozenset(params["allowed"]))
-    return {**verdict.as_dict(), **_shown(facts), "files": _texts(params, sight), "accounts": _accounts(params)}
+    return {**verdict.as_dict(), **_shown(ask, facts), "files": _texts(params, sight), "accounts": _accounts(params)}
 
 
 def _said(params: dict[str, Any], ask: Ask, facts: Facts) -> Any:
@@ -505,13 +505,14 @@ def _odd(name: str, value: Any) -> str:
     return f"--{name.replace('_', '-')} {text_of(value)}, which is {wanted}"
 
 
-def _shown(facts: Facts) -> dict[str, Any]:
+def _shown(ask: Ask, facts: Facts) -> dict[str, Any]:
     found = facts.accelerators
+    cards = found.cards if found else ()
     memory = facts.memory
     return {
         "release": facts.release.as_dict() if facts.release else {},
         "unit": {**asdict(facts.unit), "drop_ins": list(facts.unit.drop_ins)},
-        "gpus": [{**card.as_dict(), "startable_gib": round(free_for_us(card, facts), 3)} for card in (found.cards if found else ())],
+        "gpus": [{**card.as_dict(), "startable_gib": round(free_for_us(card, facts), 3)} for card in used_cards(ask, cards)],
         "processes": [{**item.as_dict(), "own": item.pid in facts.own_pids} for item in (found.processes if found else ())],
         "tool": found.tool if found else "",
         "driver_version": found.driver_version if found else "",

@@ -131,14 +131,12 @@ def test_needs_on_one_filesystem_add_up() -> None:
 
 def test_what_is_worth_knowing_of_a_host() -> None:
     said = of_host(
-        unit=replace(FINE.unit, drop_ins=("/etc/systemd/system/x.service.d/a.conf",)),
         release=replace(ABSENT, kind="unfinished", reason="it was never finished"),
         lock_limit=LockLimit(8192, ()),
         accelerators=Accelerators("nvidia-smi", ()),
     )
     assert found(said) == []
     assert [note.partition(":")[0] for note in notes(said)] == [
-        "Drop-ins of your own change x.service",
         "/opt/sglang/0.5.23-aa is built again",
         "LimitMEMLOCK=infinity of the unit will not hold",
     ]
