@@ -32,11 +32,15 @@ def words_of(name: str, **given: Any) -> Any:
     return Templar(loader, {**variables, **values, **given}).template(trust_as_template(f"{{{{ {name} }}}}"))
 
 
-def program(engine: str, cards: list[str], hidden: tuple[str, ...] = (), key: tuple[str, ...] = (), more: tuple[str, ...] = ()) -> list[str]:
+Words = tuple[str, ...]
+
+
+def program(engine: str, cards: list[str], hidden: Words = (), key: Words = (), more: Words = ()) -> list[str]:
     return [
         "/usr/bin/python3", "-I", f"{LIBEXEC}/sglang_container.py", "--name", "sglang-k26", "--user", "sglang", "--group", "sglang",
-        *hidden, "--", engine, "run", "--rm", "--pull", "never", "--name", "sglang-k26", "--label", "inferops.image=sg:1", "--log-driver", "none",
-        "--network", "host", "--ipc", "host", "--security-opt", "label=disable", "--security-opt", "no-new-privileges",
+        *hidden, "--", engine, "run", "--rm", "--pull", "never", "--name", "sglang-k26", "--label", "inferops.image=sg:1",
+        "--log-driver", "none", "--network", "host", "--ipc", "host",
+        "--security-opt", "label=disable", "--security-opt", "no-new-privileges",
         *(["--cgroups", "split"] if engine == "podman" else []), *LIMITS, *cards,
         "--volume", f"{CACHE}:{CACHE}", "--workdir", CACHE, *key, *MODEL, *more, "sha256:3b1f",
     ]  # fmt: skip

@@ -91,7 +91,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     except NoStart as error:
         print(error, file=sys.stderr)
     except OSError as error:
-        print(f"asked to start {asked.name} with {asked.words[0]}, found {error}; install it, or set sglang_container_engine", file=sys.stderr)
+        found = f"asked to start {asked.name} with {asked.words[0]}, found {error}"
+        print(f"{found}; install it, or set sglang_container_engine", file=sys.stderr)
     return 1
 
 
