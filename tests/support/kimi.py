@@ -26,6 +26,9 @@ def kimi_service(instance: str, port: int, **environment: str) -> dict[str, Any]
         "sglang_instance": instance,
         "sglang_port": port,
         "sglang_wheelhouse": "/srv/wheels",
+        # the stand-in takes next to nothing of a host
+        "sglang_host_memory_per_rank_gib": 0.1,
+        "sglang_release_gib": 0.1,
         "sglang_model": "/srv/models/kimi-k2.6",
         "sglang_draft_model": "/srv/models/kimi-k2.6-dflash",
         "sglang_gpu_free_gib": [float(FREE_GIB)],
