@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import posixpath
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -90,7 +91,9 @@ def read(out: str, name: str) -> Image:
 def step_of(engine: str, name: str, timeout_s: int) -> LongStep:
     """The pull as a step of its own, the same for everybody who asks for this image."""
     key = hashlib.sha256(f"{engine} {name}".encode()).hexdigest()[:12]
-    return LongStep(f"sglang-pull-{key}", (engine, "pull", name), f"Image {name} for SGLang", timeout_s=timeout_s)
+    # the engines look there for the logins of registries; a unit has no home of its own
+    home = {"HOME": posixpath.expanduser("~root")}
+    return LongStep(f"sglang-pull-{key}", (engine, "pull", name), f"Image {name} for SGLang", home, timeout_s=timeout_s)
 
 
 def ensure(engine: str, name: str, timeout_s: int, run: Runner, clock: Clock, known: Optional[str] = None, watched: bool = False) -> Pull:

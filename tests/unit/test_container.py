@@ -132,6 +132,7 @@ def test_a_missing_image_is_pulled_as_a_long_step_that_leaves_nothing() -> None:
     (started,) = [argv for argv in host.asked if argv[0] == "systemd-run"]
     assert started[-3:] == ["podman", "pull", NAME]
     assert "--property=RuntimeMaxSec=60" in started
+    assert "--setenv=HOME=/root" in started
     assert not host.unit
 
 
