@@ -70,12 +70,13 @@ def flag_notes(
     notes = list(side_notes(request, has_api_key))
     if request.version.sure and not has_ddtree:
         return (*(text for flag in request.given for text in _advice(request.version, flag)), *notes)
-    why = f"SGLang {request.version.text} is not in the table of flags ({RELEASES[0]} to {_NEWEST})"
-    if has_ddtree:
-        why = f"SGLang {request.version.text} comes from a branch"
-    known = [flag for flag in request.given if not releases.known(flag, request.version)]
-    unknown = f"; not checked: {', '.join(f'--{flag}' for flag in known)}" if known else "; all flags are those of the nearest release"
-    return (f"{why}{unknown}", *notes)
+    unknown = ", ".join(f"--{flag}" for flag in request.given if not releases.known(flag, request.version))
+    if not request.version.sure:
+        why = f"SGLang {request.version.text} is not in the table of flags ({RELEASES[0]} to {_NEWEST})"
+        notes.insert(0, f"{why}; {f'not checked: {unknown}' if unknown else 'the nearest release has them all'}")
+    elif unknown:
+        notes.insert(0, f"not checked, for the SGLang {request.version.text} that is installed may be a branch: {unknown}")
+    return tuple(notes)
 
 
 def _of_flag(version: releases.Version, flag: str, value: Any) -> Iterator[Finding]:

@@ -167,8 +167,9 @@ def test_what_a_release_takes_or_may_take_is_no_finding(version: str, flags: dic
 def test_a_branch_may_know_more() -> None:
     flags = {"ddtree-budget": 64, "speculative-num-draft-tokens": 64, **DRAFT}
     assert flag_findings("0.5.12.post1", flags, "DDTREE", has_ddtree=True, draft_block_size=8) == ()
+    assert flag_notes("0.5.12.post1", K26, has_ddtree=True, draft_block_size=8) == ()
     assert flag_notes("0.5.12.post1", flags, "DDTREE", has_ddtree=True, draft_block_size=8) == (
-        "SGLang 0.5.12.post1 comes from a branch; not checked: --ddtree-budget",
+        "not checked, for the SGLang 0.5.12.post1 that is installed may be a branch: --ddtree-budget",
     )
 
 
@@ -394,7 +395,7 @@ NOTES: list[tuple[str, str, dict[str, Any], dict[str, Any], list[str]]] = [
     ),
     (
         "0.6.0", "", {"port": 30000}, {},
-        ["SGLang 0.6.0 is not in the table of flags (0.4.6.post5 to 0.5.23); all flags are those of the nearest release"],
+        ["SGLang 0.6.0 is not in the table of flags (0.4.6.post5 to 0.5.23); the nearest release has them all"],
     ),
     ("0.5.9", "EAGLE", EAGLE, {}, ["without SGLANG_ENABLE_SPEC_V2=1 SGLang 0.5.9 turns the overlap scheduler off for EAGLE"]),
     ("0.5.9", "EAGLE", EAGLE, {"environment": {"SGLANG_ENABLE_SPEC_V2": 1}}, []),
