@@ -19,7 +19,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._fetch_record impo
 from ansible_collections.inferops.sglang.plugins.module_utils._hub import Hub, SourceError, SourceFile, is_repository, serves, wanted
 from ansible_collections.inferops.sglang.plugins.module_utils._service import Runner
 
-_HOST_PATH = re.compile(r"(?:[\w.-]+@)?(?:[\w.-]+|\[[0-9a-fA-F:]+\]):/.*", re.ASCII)
+_HOST_PATH = re.compile(r"(?:[\w.-]+@)?(?:[\w.-]+|\[[0-9a-fA-F:]+\]):/(?!/).*", re.ASCII)
 _STATS = {
     "total": re.compile(r"^Total file size: ([\d,.]+)", re.M),
     "missing": re.compile(r"^Total transferred file size: ([\d,.]+)", re.M),

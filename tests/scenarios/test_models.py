@@ -382,7 +382,7 @@ def fleet_play(model: Mapping[str, Any]) -> list[dict[str, Any]]:
         },
     }  # fmt: skip
     steps = [
-        {"name": step, "ansible.builtin.include_role": {"name": "inferops.sglang.sglang", "tasks_from": step}}
+        {"name": step, "ansible.builtin.include_role": {"name": "inferops.sglang.sglang", "tasks_from": step, "public": True}}
         for step in ("model_check", "model")
     ]
     found = {"that": "__sglang_model_findings == []", "fail_msg": "{{ __sglang_model_findings }}"}
