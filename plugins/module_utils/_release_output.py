@@ -81,7 +81,7 @@ _CAUSES = (
     _Cause(r"ensurepip is not available|No module named '?(?:venv|ensurepip)'?", "install {venv} on the host, or ask for the installer uv",
            "that {python} cannot make environments (\\g<0>)"),
     _Cause(r"Cannot find command 'git'[^\n]*|Git executable not found[^\n]*", "install git on the host"),
-    _Cause(r"(?:fatal|error): ((?:'[^'\n]*' does not appear|repository|unable to access|could not read|pathspec|couldn't find remote)[^\n]*)"
+    _Cause(r"(?:fatal|error): ((?:'[^'\n]*' does not appear|repository|unable to|could not read|pathspec|couldn't find remote)[^\n]*)"
            r"|(failed to fetch (?:branch|tag|commit)[^\n]*)",
            "check the repository and the reference: {origin}", r"\1\2"),
     _Cause(r"(?P<package>\S+) from [^\n]*\n\s*Expected sha256 (?P<want>\w+)\s*\n\s*Got\s+(?P<got>\w+)",
