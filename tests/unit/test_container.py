@@ -192,10 +192,10 @@ def test_it_stands_behind_the_verb() -> None:
     ]  # fmt: skip
 
 
-def engine(tmp_path: Path) -> Path:
-    """A program that writes down how it was called."""
+def engine(tmp_path: Path, end: str = "") -> Path:
+    """A program that writes down how it was called, and ends so."""
     program = tmp_path / "engine"
-    program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n')
+    program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n{end}\n')
     program.chmod(0o755)
     return program
 
@@ -204,7 +204,7 @@ def test_it_clears_the_name_and_becomes_the_client(tmp_path: Path) -> None:
     user, group = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(os.getgid()).gr_name
     words = [engine(tmp_path), "run", "--rm", "image", "python3", "-m", "sglang.launch_server", "--", "--name"]
     done = subprocess.run(
-        [sys.executable, "-I", SCRIPT, "--name", "box", "--user", user, "--group", group, "--drop", "C", "--", *words],
+        [sys.executable, "-I", SCRIPT, "start", "--name", "box", "--user", user, "--group", group, "--drop", "C", "--", *words],
         env={"A": "1", "C": "3", "PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -217,16 +217,42 @@ def test_it_clears_the_name_and_becomes_the_client(tmp_path: Path) -> None:
 FAILING = [
     (["--user", "no-such-user", "--", "podman", "run", "image"], 1, "asked for a server of no-such-user:root, found no such account"),
     (["--user", "root", "--", "/nowhere/podman", "run", "image"], 1, "asked to start box with /nowhere/podman, found [Errno 2]"),
-    (["--user", "root", "--", "podman"], 2, "after -- give the engine, run, its options, the image, and what to run in it"),
-    (["--user", "root"], 2, "after -- give the engine, run, its options, the image, and what to run in it"),
+    (["--user", "root", "--", "podman"], 2, "after -- give the engine, and to start it: run, its options, the image, and what to run in it"),
+    (["--user", "root"], 2, "after -- give the engine, and to start it: run, its options, the image, and what to run in it"),
 ]
 
 
 @pytest.mark.parametrize(("words", "code", "text"), FAILING)
 def test_what_cannot_be_started_is_said(words: list[str], code: int, text: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-I", SCRIPT, "--name", "box", "--group", "root", *words], capture_output=True, text=True, check=False
-    )
+        [sys.executable, "-I", SCRIPT, "start", "--name", "box", "--group", "root", *words],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == code
     assert text in done.stderr
     assert "Traceback" not in done.stderr
+
+
+CLEARED = [
+    ("", 0, ""),
+    ("echo Error: no container with name or ID box found: no such container >&2; exit 1", 0, ""),
+    ("echo Error response from daemon: No such container: box >&2; exit 1", 0, ""),
+    ("echo Cannot connect to the daemon >&2; exit 1", 1, "asked to take the container box away, found Cannot connect to the daemon\n"),
+    ("exit 3", 1, "asked to take the container box away, found exit code 3\n"),
+]
+
+
+@pytest.mark.parametrize(("end", "code", "text"), CLEARED)
+def test_a_container_is_taken_away_and_nothing_is_said_of_one_that_is_not_there(tmp_path: Path, end: str, code: int, text: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", SCRIPT, "clear", "--name", "box", "--", engine(tmp_path, end)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", text)
+    assert (tmp_path / "calls").read_text() == "rm --force box\n"
+
+
+def test_no_engine_to_clear_with_is_said() -> None:
+    words = [sys.executable, "-I", SCRIPT, "clear", "--name", "box", "--", "/nowhere/podman"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("asked to clear box with /nowhere/podman, found [Errno 2]")

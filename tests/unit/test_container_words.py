@@ -37,8 +37,8 @@ Words = tuple[str, ...]
 
 def program(engine: str, cards: list[str], hidden: Words = (), key: Words = (), more: Words = ()) -> list[str]:
     return [
-        "/usr/bin/python3", "-I", f"{LIBEXEC}/sglang_container.py", "--name", "sglang-k26", "--user", "sglang", "--group", "sglang",
-        *hidden, "--", engine, "run", "--rm", "--pull", "never", "--name", "sglang-k26", "--label", "inferops.image=sg:1",
+        "/usr/bin/python3", "-I", f"{LIBEXEC}/sglang_container.py", "start", "--name", "sglang-k26", "--user", "sglang",
+        "--group", "sglang", *hidden, "--", engine, "run", "--rm", "--pull", "never", "--name", "sglang-k26", "--label", "inferops.image=sg:1",
         "--log-driver", "none", "--network", "host", "--ipc", "host",
         "--security-opt", "label=disable", "--security-opt", "no-new-privileges",
         *(["--cgroups", "split"] if engine == "podman" else []), *LIMITS, *cards,
@@ -99,7 +99,9 @@ def test_the_image_runs_by_its_id(registered: dict[str, Any], image: str) -> Non
 
 def test_a_name_that_systemd_takes_and_an_engine_does_not() -> None:
     assert words_of("__sglang_container_name", sglang_instance="sglang@k26") == "sglang_k26"
-    assert words_of("__sglang_stop_program", sglang_instance="sglang@k26") == ["podman", "rm", "--force", "sglang_k26"]
+    assert words_of("__sglang_stop_program", sglang_instance="sglang@k26") == [
+        "/usr/bin/python3", "-I", f"{LIBEXEC}/sglang_container.py", "clear", "--name", "sglang_k26", "--", "podman",
+    ]  # fmt: skip
 
 
 def test_nothing_of_this_is_there_without_a_container() -> None:

@@ -3,12 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Starts a server in a container, as the main process of its unit.
 
-    sglang_container.py --name NAME --user USER --group GROUP [--drop VARIABLE]... -- ENGINE run OPTIONS... IMAGE COMMAND...
+    sglang_container.py start --name NAME --user USER --group GROUP [--drop VARIABLE]... -- ENGINE run OPTIONS... IMAGE COMMAND...
+    sglang_container.py clear --name NAME -- ENGINE
 
-Takes away a container of that name that an end without warning left, then becomes the engine's own client, which stays in front and
-passes output and signals on. Into the options go what only the host knows at the start: the numbers of the account, the names of the
-variables that systemd read from the unit's environment (the client passes their values, so they are no words of a command line), and
-the directory of the unit's credentials. The server's processes are those of the account, not of root.
+The first takes away a container of that name that an end without warning left, as the second does, and then becomes the engine's own
+client, which stays in front and passes output and signals on. Into the options go what only the host knows at the start: the numbers of
+the account, the names of the variables that systemd read from the unit's environment (the client passes their values, so they are no
+words of a command line), and the directory of the unit's credentials. The server's processes are those of the account, not of root.
 
 Standard library only, Python 3.9 or later.
 """
@@ -63,35 +64,48 @@ def command(words: Sequence[str], more: Sequence[str]) -> list[str]:
     return [engine, verb, *more, *rest]
 
 
-def clear(engine: str, name: str) -> None:
-    """Takes a container of this name away; none is fine, and what cannot be taken away the start itself will say."""
-    subprocess.run([engine, "rm", "--force", name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+def clear(engine: str, name: str) -> int:
+    """Takes a container of this name away; that there is none is fine, and nothing to speak of. Raises OSError without the engine."""
+    done = subprocess.run([engine, "rm", "--force", name], capture_output=True, text=True, check=False)
+    if done.returncode == 0 or "no such container" in done.stderr.lower():
+        return 0
+    said = done.stderr.strip().splitlines()
+    print(f"asked to take the container {name} away, found {said[-1] if said else f'exit code {done.returncode}'}", file=sys.stderr)
+    return 1
 
 
-def parse(arguments: Optional[Sequence[str]]) -> argparse.Namespace:
+def start(asked: argparse.Namespace) -> int:
+    """Does not come back unless the engine cannot be run."""
+    words = command(asked.words, inserted(os.environ, account(asked.user, asked.group), asked.drop))
+    # what cannot be taken away makes the start itself fail
+    clear(words[0], asked.name)
+    sys.stderr.flush()
+    os.execvp(words[0], words)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for option in ("--name", "--user", "--group"):
-        parser.add_argument(option, required=True)
-    parser.add_argument("--drop", action="append", default=[], help="a variable that the server does not get")
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    split = given.index("--") if "--" in given else len(given)
-    asked = parser.parse_args(given[:split], argparse.Namespace(words=given[split + 1 :]))
-    if len(asked.words) < 3:
-        parser.error("after -- give the engine, run, its options, the image, and what to run in it")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    starting, clearing = verbs.add_parser("start"), verbs.add_parser("clear")
+    for verb, options in ((starting, ("--name", "--user", "--group")), (clearing, ("--name",))):
+        for option in options:
+            verb.add_argument(option, required=True)
+    starting.add_argument("--drop", action="append", default=[], help="a variable that the server does not get")
+    split = arguments.index("--") if "--" in arguments else len(arguments)
+    asked = parser.parse_args(arguments[:split], argparse.Namespace(words=list(arguments[split + 1 :])))
+    if len(asked.words) < (3 if asked.verb == "start" else 1):
+        parser.error("after -- give the engine, and to start it: run, its options, the image, and what to run in it")
     return asked
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    asked = parse(arguments)
+    asked = parse(sys.argv[1:] if arguments is None else arguments)
     try:
-        words = command(asked.words, inserted(os.environ, account(asked.user, asked.group), asked.drop))
-        clear(words[0], asked.name)
-        sys.stdout.flush()
-        os.execvp(words[0], words)
+        return start(asked) if asked.verb == "start" else clear(asked.words[0], asked.name)
     except NoStart as error:
         print(error, file=sys.stderr)
     except OSError as error:
-        found = f"asked to start {asked.name} with {asked.words[0]}, found {error}"
+        found = f"asked to {asked.verb} {asked.name} with {asked.words[0]}, found {error}"
         print(f"{found}; install it, or set sglang_container_engine", file=sys.stderr)
     return 1
 
