@@ -182,7 +182,7 @@ class Fetch:
         if step.state == RUNNING:
             step, progress = self._wait(since, ours)
             if progress is not None:
-                return {"changed": True, "progress": progress, "now": progress, "path": self.where.path, "polls": 1}
+                return {"changed": True, "progress": progress, "now": progress, "directory": self.where.path, "polls": 1}
         if step.state != DONE:
             raise self._failed(look(self.unit, self.tools.run))
         return self._finish()
@@ -437,7 +437,7 @@ class Fetch:
         checkpoint, found = seen.checkpoint, seen.standing
         return {
             "changed": changed,
-            "path": self.where.path,
+            "directory": self.where.path,
             "complete": checkpoint is not None and not seen.problems,
             "settled": found.settled and not seen.problems and not is_begun(self.where.path),
             "problems": seen.problems,

@@ -134,7 +134,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-path:
+directory:
   description: The directory, without symbolic links.
   returned: success
   type: str
