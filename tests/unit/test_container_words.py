@@ -38,8 +38,8 @@ Words = tuple[str, ...]
 def program(engine: str, cards: list[str], hidden: Words = (), key: Words = (), more: Words = ()) -> list[str]:
     return [
         "/usr/bin/python3", "-I", f"{LIBEXEC}/sglang_container.py", "start", "--name", "sglang-k26", "--user", "sglang",
-        "--group", "sglang", *hidden, "--", engine, "run", "--rm", "--pull", "never", "--name", "sglang-k26", "--label", "inferops.image=sg:1",
-        "--log-driver", "none", "--network", "host", "--ipc", "host",
+        "--group", "sglang", *hidden, "--", engine, "run", "--rm", "--pull", "never", "--name", "sglang-k26",
+        "--label", "inferops.image=sg:1", "--log-driver", "none", "--network", "host", "--ipc", "host",
         "--security-opt", "label=disable", "--security-opt", "no-new-privileges",
         *(["--cgroups", "split"] if engine == "podman" else []), *LIMITS, *cards,
         "--volume", f"{CACHE}:{CACHE}", "--workdir", CACHE, *key, *MODEL, *more, "sha256:3b1f",
