@@ -209,8 +209,10 @@ def state_of(path: str, request: Request) -> ReleaseState:
     gone = _interpreter_problem(path, mark["python"])
     if gone:
         return say("interpreter", gone)
-    if found is None or found != mark["version"] or not suits(found, request):
+    if found is None or not suits(found, request):
         return say("version", f"it holds {'SGLang ' + found if found else 'no SGLang'}, not {request.version}")
+    if found != mark["version"]:
+        return say("version", f"it holds SGLang {found}, and was finished with {mark['version']}")
     lost = _lost(path, mark["python"], mark["distributions"])
     if lost:
         shown = ", ".join(lost[:SHOWN_PACKAGES]) + (", ..." if len(lost) > SHOWN_PACKAGES else "")

@@ -71,7 +71,9 @@ def _requirement(request: Request) -> str:
 def script_of(request: Request, path: str, build: str, installer: Installer) -> str:
     """Shell lines that make the environment; the last one brings it to the disk before it can be marked."""
     *make, install = _commands(request, path, f"{build}/{REQUIREMENTS}", installer)
-    return "\n".join(shlex.join(command) for command in [*make, ["echo", PACKAGES], install, ["sync", "-f", path]])
+    # what is wrong goes to the other stream; how pip installs itself would look like how it installs SGLang
+    quiet = [f"{shlex.join(command)} > /dev/null" for command in make]
+    return "\n".join([*quiet, *(shlex.join(command) for command in (["echo", PACKAGES], install, ["sync", "-f", path]))])
 
 
 def _commands(request: Request, path: str, requirements: str, installer: Installer) -> list[list[str]]:

@@ -60,7 +60,8 @@ def test_the_command_limits_the_time_and_hides_what_is_secret():
     assert start_or_join(STEP, systemd).state == "running"
     assert [command for command in systemd.commands if command[0] == "systemd-run"] == [
         ["systemd-run", "--quiet", "--unit=fill.service", "--description=Fills it",
-         "--property=Type=exec", "--property=RemainAfterExit=yes", "--property=RuntimeMaxSec=60", "--property=SyslogIdentifier=fill", "--property=LogRateLimitIntervalSec=0",
+         "--property=Type=exec", "--property=RemainAfterExit=yes", "--property=RuntimeMaxSec=60",
+         "--property=SyslogIdentifier=fill", "--property=LogRateLimitIntervalSec=0",
          "--property=LoadCredential=token:/etc/token", "--property=EnvironmentFile=/run/env", "--setenv=A=b c", "--",
          "/bin/sh", "-c", "echo $$HOME 5%"]
     ]  # fmt: skip
