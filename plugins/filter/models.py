@@ -21,7 +21,8 @@ def model_turn(
     avoided: Collection[str] = (),
 ) -> dict[str, Any]:
     """Where a host takes a model from in this round of the play."""
-    seen = {name: _seen(hostvars[name], model) for name in play_hosts}
+    elsewhere = _elsewhere([hostvars[name] for name in play_hosts], model)
+    seen = {name: _seen(hostvars[name], model) or elsewhere.get(name, {}) for name in play_hosts}
     return {**asdict(turn_of(host, model, seen, batch, avoided)), "rounds": rounds(len(batch))}
 
 
@@ -32,6 +33,17 @@ def _seen(variables: Mapping[str, Any], model: Mapping[str, Any]) -> Mapping[str
         return dict(fetched)
     checkpoints = (variables.get("__sglang_host") or {}).get("checkpoints") or {}
     return next((dict(found) for found in checkpoints.values() if found.get("path") == model["path"]), {})
+
+
+def _elsewhere(every: Sequence[Mapping[str, Any]], model: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """What a host of an earlier batch saw on hosts whose turn comes later."""
+    looks = [look for variables in every for look in (variables.get("__sglang_models_elsewhere") or {}).get("results") or ()]
+    found = {}
+    for look in looks:
+        asked, name = look["item"]
+        if look.get("settled") and all(asked[key] == model[key] for key in ("path", "source", "revision")):
+            found[name] = {**look, "source": model["source"], "revision": model["revision"], "commit": look.get("revision", "")}
+    return found
 
 
 class FilterModule:

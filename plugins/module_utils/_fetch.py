@@ -143,7 +143,7 @@ class Fetch:
             return self._result(seen, changed=is_begun(self.where.path))
         self._check_place()
         if self._step().state == RUNNING:
-            return {**self._result(seen, changed=True), "running": True}
+            return self._result(seen, changed=True)
         if expected_bytes:
             here = sum(_tree(place) for place in (self.where.fetching, self.where.path))
             offer = Offer({}, expected_bytes, max(expected_bytes - here, 0))

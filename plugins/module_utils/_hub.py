@@ -27,6 +27,8 @@ from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clo
 CHECK = "model_source"
 TIMEOUT_S = 30
 _TRIES = 6
+# where nobody answers at all, that is soon certain
+_TRIES_IN_SILENCE = 4
 _REDIRECTS = 5
 # the hub counts requests in windows of five minutes
 _LONGEST_WAIT_S = 300.0
@@ -142,16 +144,16 @@ class Hub:
 
     def _patiently(self, request: Request, asked: str) -> Response:
         """The answer, asked again where the hub is busy; its own word for how long to wait counts."""
-        waited = 0.0
+        waited, silent = 0.0, 0
         for attempt in range(_TRIES):
             try:
                 answer = self.opener(request)
             except OSError as error:
-                answer, reason = Response(0), _reason(error)
+                answer, reason, silent = Response(0), _reason(error), silent + 1
             if answer.status not in (0, 408, 429, 500, 502, 503, 504):
                 return answer
             pause = retry_after(answer.headers) if retry_after(answer.headers) is not None else min(2.0**attempt, 30.0)
-            if attempt == _TRIES - 1 or waited + (pause or 0.0) > self.patience_s:
+            if attempt == _TRIES - 1 or silent == _TRIES_IN_SILENCE or waited + (pause or 0.0) > self.patience_s:
                 break
             self.clock.sleep(pause or 0.0)
             waited += pause or 0.0
@@ -244,7 +246,9 @@ def _file(entry: Mapping[str, Any]) -> SourceFile:
     size = large["size"] if large else entry["size"]
     if not isinstance(size, int) or size < 0:
         raise ValueError("a size that is none")
-    identity = f"sha256:{large['sha256']}" if large else f"git:{entry['blobId']}"
+    # a mirror may know no more than the size
+    blob = entry.get("blobId")
+    identity = f"sha256:{large['sha256']}" if large else f"git:{blob}" if blob else ""
     return SourceFile(name, size, identity)
 
 

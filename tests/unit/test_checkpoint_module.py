@@ -115,8 +115,12 @@ def test_the_filter_takes_what_preflight_saw_and_what_came_since() -> None:
         "seen": {"__sglang_host": {"checkpoints": {"draft": {"path": "/d"}, "model": has}}},
         "came": {**lacks, "__sglang_models_fetched": {"/m": has}},
         "other": {"__sglang_host": {"checkpoints": {"model": {**has, "path": "/other"}}}},
-        "one": lacks, "two": lacks, "unread": {},
+        "one": {**lacks, "__sglang_models_elsewhere": {"results": [
+            {"item": [model, "unread"], "settled": True, "complete": True, "revision": "c", "total_gib": 5.0},
+            {"item": [model, "other"], "finding": {}}, {"item": [{**model, "revision": "v1"}, "other"], "settled": True, "complete": True},
+        ]}},
+        "two": lacks, "three": lacks, "unread": {},
     }  # fmt: skip
-    turns = {name: model_turn(hosts, name, model, list(hosts), ["one", "two", "came"]) for name in ("one", "two", "came")}
-    assert [turns[name]["peer"] for name in turns] == ["came", "seen", ""]
-    assert [turns[name]["asks"] for name in turns] == [False, False, False]
+    turns = {name: model_turn(hosts, name, model, list(hosts), ["one", "two", "three", "came"]) for name in ("one", "two", "three", "came")}
+    assert [turns[name]["peer"] for name in turns] == ["came", "seen", "unread", ""]
+    assert [turns[name]["asks"] for name in turns] == [False] * 4

@@ -109,7 +109,7 @@ REFUSALS: dict[str, tuple[list[object], str]] = {
         " after 2 tries over 200 s; run again later, or give token_file",
     ),
     "down": ([Response(500)] * 6, "found the server's error 500 from http://hub.test/, after 6 tries over 31 s; open the way there"),
-    "no route": ([OSError(113, "No route to host")] * 6, "found no answer (No route to host) from http://hub.test/, after 6 tries"),
+    "no route": ([OSError(113, "No route to host")] * 4, "no answer (No route to host) from http://hub.test/, after 4 tries over 7 s"),
     "a page of a proxy": ([Response(200, {}, b"<html>")], "found an answer of http://hub.test/ that is no description of a model (JSON"),
     "no weights": ([description(FILES[1])], "found no safetensors file among its 1 files; name a repository"),
     "a file that leads out": ([description({"rfilename": "../x", "size": 1, "blobId": "a"})], "no description of a model (ValueError)"),
