@@ -257,11 +257,12 @@ def _clear(place: Place, host: Host) -> None:
 
 
 def _failure(request: Request, place: Place, timeout_s: int, host: Host, seen: StepState) -> ReleaseError:
-    trouble = trouble_of(seen.last_lines, request, host.os_release, seen.sentence())
+    ended = f"that {seen.sentence()}"
+    trouble = trouble_of(seen.last_lines, request, host.os_release, ended)
     found, do = trouble.found, trouble.do
     if seen.result == "timeout":
-        found, do = seen.sentence(), f"give sglang_install_timeout more than {timeout_s} seconds"
-    elif seen.signalled or seen.result == "oom-kill" or (seen.state == ABSENT and found == seen.sentence()):
+        found, do = ended, f"give sglang_install_timeout more than {timeout_s} seconds"
+    elif seen.signalled or seen.result == "oom-kill" or (seen.state == ABSENT and found == ended):
         found, do = f"that the installation did not end by itself: {seen.sentence()}", "run it again"
     log = f"The installer's output: journalctl _SYSTEMD_INVOCATION_ID={seen.invocation_id}"
     return ReleaseError(f"SGLang {request.version} in {place.path}", found, f"{do}. {_after(place)} {log}")

@@ -19,11 +19,12 @@ from ansible_collections.inferops.sglang.plugins.module_utils._release import Re
 REQUIREMENTS = "requirements.txt"
 PACKAGES = "--- packages"  # the line in the output from which on the packages are installed
 ENVIRONMENT = "environment"
-# what a play sets with C(environment) for its tasks has to reach the installer, too
-PASSED_PREFIXES = ("PIP_", "UV_", "GIT_")
+# What a play sets with C(environment) for its tasks has to reach the installer, too, and what git, a proxy or a compiler reads.
+PASSED_PREFIXES = ("PIP_", "UV_", "GIT_", "SETUPTOOLS_SCM_")
 PASSED_NAMES = (
     *("http_proxy", "https_proxy", "no_proxy", "all_proxy"),
     *("ssl_cert_file", "ssl_cert_dir", "requests_ca_bundle", "curl_ca_bundle"),
+    *("path", "home", "ssh_auth_sock", "cuda_home", "torch_cuda_arch_list", "max_jobs", "cc", "cxx"),
 )
 
 

@@ -247,7 +247,7 @@ REFUSED = {
     ),
     "too little time": (
         {"python": SLOW, "timeout": 1, "installer": "pip"},
-        r"found it was ended after 1 s, which is all the time it was given; give sglang_install_timeout more than 1 seconds\..*",
+        r"found that it was ended after 1 s, which is all the time it was given; give sglang_install_timeout more than 1 seconds\..*",
     ),
     "no network": (
         {"wheelhouse": "", "index_url": "https://me:secret@10.79.21.1:9/simple", "installer": "pip"},

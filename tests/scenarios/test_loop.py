@@ -90,6 +90,7 @@ def test_first_run_reaches_the_target_in_one_start_and_the_second_changes_nothin
     assert run.code == 0, run.text
     assert "ACCEPTED" in run.text
     receipt = host.receipt(name)
+    assert host.shell(f"readlink /opt/sglang/current/{name}") == receipt["release"]
     # 0.9259: A - P (1 - f) = 14.3838 GiB, at 77,184 bytes a token
     assert receipt["mem_fraction_static"] == 0.9259
     assert receipt["tokens_per_rank"] == {f"TP{rank}": 200099 for rank in range(8)}
