@@ -271,17 +271,34 @@ accounts:
   sample: {user: true, group: true}
 gpus:
   description:
-    - The cards that the ranks of this host take, as M(inferops.sglang.gpu_info) returns them, with RV(gpus[].startable_gib), what a start
-      will find free once the instance's own processes have ended. Empty where they cannot be read.
+    - The cards that the ranks of this host take, with all that M(inferops.sglang.gpu_info) returns of each.
+      Empty where they cannot be read.
     - On O(device=cpu) the host's memory.
   returned: always
   type: list
   elements: dict
+  contains:
+    index:
+      description: Number of the card.
+      type: int
+    free_gib:
+      description: Free memory in GiB.
+      type: float
+    startable_gib:
+      description: GiB that a start will find free, once the instance's own processes have ended.
+      type: float
 processes:
-  description: Processes on these cards, with RV(processes[].own) for those of the instance.
+  description: Processes on the cards of O(gpus), with all that M(inferops.sglang.gpu_info) returns of each.
   returned: always
   type: list
   elements: dict
+  contains:
+    pid:
+      description: Process id.
+      type: int
+    own:
+      description: Is it one of the instance itself?
+      type: bool
 tool:
   description: The tool that the cards were read with, V(nvidia-smi) or V(rocm-smi); empty where there is none.
   returned: always

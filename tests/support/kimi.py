@@ -34,9 +34,6 @@ def kimi_service(instance: str, port: int, **environment: str) -> dict[str, Any]
         "sglang_gpu_free_gib": [float(FREE_GIB)],
         "sglang_weights_gib": float(WEIGHTS_GIB),
         "sglang_draft_weights_gib": 1.31,
-        # eight ranks of a stand-in take no memory, and its environment no disk
-        "sglang_host_memory_per_rank_gib": 0,
-        "sglang_release_gib": 0,
         "sglang_environment": {
             "STANDIN_FREE_GIB": FREE_GIB, "STANDIN_WEIGHTS_GIB": WEIGHTS_GIB, "STANDIN_STEP_SECONDS": "0.02", **environment,
         },
