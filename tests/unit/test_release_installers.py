@@ -79,7 +79,7 @@ def test_a_uv_that_is_asked_for_must_be_there():
 
 
 def test_the_environment_of_the_play_reaches_the_installer():
-    given = {"HTTPS_PROXY": 'http://me:w"o$r@here', "https_proxy": "http://l", "PIP_CERT": "/c", "UV_CACHE_DIR": "/u", "PATH": "/b", "X": ""}
+    given = {"X": "", "HTTPS_PROXY": 'http://me:w"$r@here', "https_proxy": "http://l", "PIP_CERT": "/c", "UV_CACHE_DIR": "/u", "PATH": "/b"}
     assert environment_text("/r/b", given) == (
         'TMPDIR="/r/b/tmp"\nUV_CACHE_DIR="/u"\nLC_ALL="C.UTF-8"\nNO_COLOR="1"\nGIT_TERMINAL_PROMPT="0"\n'
         'HTTPS_PROXY="http://me:w\\"o\\$r@here"\nPATH="/b"\nPIP_CERT="/c"\nhttps_proxy="http://l"\n'
