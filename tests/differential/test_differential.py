@@ -27,7 +27,7 @@ RANDOM_CASES = 300 if WHOLE else 40
 # two processes of SGLang at a time: a core each
 PROCESSES = 2
 
-Runs = dict[str, "futures.Future[Run]"]
+Runs = dict[str, futures.Future[Run]]
 
 
 def cases_of(release: str) -> list[Case]:
