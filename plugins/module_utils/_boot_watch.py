@@ -380,7 +380,17 @@ def _reached(look: Look, goal: str) -> bool:
     allocation = look.allocation
     if allocation is None or allocation.failure is not None:
         return False
-    return allocation.ready or (goal == "pool" and allocation.complete and not allocation.stopped)
+    if goal == "pool" and allocation.complete and not allocation.stopped:
+        return True
+    return allocation.ready and not _is_coming_up(look)
+
+
+def _is_coming_up(look: Look) -> bool:
+    """The service manager has not seen the server answer yet, and ends it if it never does."""
+    service, allocation = look.service, look.allocation
+    if service is None or allocation is None or service.invocation_id != allocation.invocation_id:
+        return False
+    return service.active_state == "activating"
 
 
 def _call_it_a_hang(look: Look, terms: Terms, waited_s: float, overdue: Optional[str]) -> Look:
@@ -396,7 +406,9 @@ def _call_it_a_hang(look: Look, terms: Terms, waited_s: float, overdue: Optional
     late = f"no progress to {terms.goal} within {waited_s:.0f} s: the start stands in phase {allocation.phase}"
     processes = [report.pid for report in behind if report.pid is not None] or [look.service.main_pid if look.service else 0]
     named = f"{KINDS['hang'].remedy} (py-spy dump --pid {processes[0]})" if processes[0] else KINDS["hang"].remedy
-    failure = Failure("hang", rank, f"{over or late}, {_laggards(allocation)}", KINDS["hang"].advice, None, named)
+    unseen = f"which the service manager has not seen yet (activating, {look.service.sub_state})" if look.service else ""
+    why = unseen if allocation.ready else _laggards(allocation)
+    failure = Failure("hang", rank, f"{over or late}, {why}", KINDS["hang"].advice, None, named)
     return Look(replace(allocation, failure=failure, phase="failed"), look.service, True)
 
 

@@ -562,6 +562,15 @@ def test_a_unit_that_is_about_to_be_started_is_waited_for():
     assert (seen.problem, seen.look.allocation.invocation_id) == (None, NEW)
 
 
+def test_a_server_is_ready_when_the_service_manager_has_seen_it_answer():
+    states = [(0, {"active_state": "activating", "sub_state": "start-post"}), (70, {"active_state": "active", "sub_state": "running"})]
+    seen = Host(boot(), states).observe()
+    assert (seen.problem, seen.waited_s) == (None, 70.0)
+    never = Host(boot(), states[:1]).observe(timeout=100)
+    assert (never.look.allocation.failure.kind, never.waited_s) == ("hang", 100.0)
+    assert "the start stands in phase ready, which the service manager has not seen yet (activating, start-post)" in never.problem
+
+
 BEFORE_A_START = {
     "it has failed": DEAD,
     "it runs, and is to be restarted": {},
@@ -579,7 +588,7 @@ def test_a_start_that_waits_for_its_turn_is_watched_and_not_the_one_before(state
         (60, {"active_state": "active", "sub_state": "running", "job": False}),
     ])  # fmt: skip
     seen = host.observe()
-    assert (seen.problem, seen.look.allocation.invocation_id, seen.waited_s) == (None, NEW, 58.0)
+    assert (seen.problem, seen.look.allocation.invocation_id, seen.waited_s) == (None, NEW, 60.0)
 
 
 def test_a_look_at_an_older_start_does_not_take_the_units_state_for_its_own():
