@@ -80,8 +80,13 @@ def test_a_uv_that_is_asked_for_must_be_there():
 
 def test_the_environment_of_the_play_reaches_the_installer():
     given = {
-        "HTTPS_PROXY": 'http://me:w"o$r@here', "https_proxy": "http://low", "PIP_CERT": "/c", "UV_CACHE_DIR": "/u", "PATH": "/bin", "X": "1",
-    }  # fmt: skip
+        "HTTPS_PROXY": 'http://me:w"o$r@here',
+        "https_proxy": "http://low",
+        "PIP_CERT": "/c",
+        "UV_CACHE_DIR": "/u",
+        "PATH": "/bin",
+        "X": "1",
+    }
     assert environment_text("/r/b", given) == (
         'TMPDIR="/r/b/tmp"\nUV_CACHE_DIR="/u"\nLC_ALL="C.UTF-8"\nNO_COLOR="1"\nGIT_TERMINAL_PROMPT="0"\n'
         'HTTPS_PROXY="http://me:w\\"o\\$r@here"\nPATH="/bin"\nPIP_CERT="/c"\nhttps_proxy="http://low"\n'
