@@ -23,6 +23,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._release import MA
 from ansible_collections.inferops.sglang.plugins.module_utils._release import RELEASE_NAME
 from ansible_collections.inferops.sglang.plugins.module_utils._service import Runner
 from ansible_collections.inferops.sglang.plugins.module_utils._unit_file import read_unit
+from ansible_collections.inferops.sglang.plugins.module_utils._unit_server import read_server
 
 UNITS = "/etc/systemd/system"
 # what the role keeps of an instance, and the name under which each is written before it takes its place
@@ -125,6 +126,9 @@ def _remove_unit(removal: Removal, text: str) -> None:
     # the manager still knows it, perhaps since a run that was killed here
     if not text or is_own:
         _let_go(removal)
+    home = read_server(read_unit(text)).python_home if is_own else ""
+    if home and os.path.isdir(home) and not RELEASE_NAME.match(os.path.basename(home)):
+        removal.outcome.kept.append(Kept(home, "the role did not make this environment"))
     for path in sorted(glob.glob(f"{glob.escape(removal.unit_file)}.d/*.conf")):
         removal.outcome.kept.append(Kept(path, "a drop-in is its writer's"))
     for path in sorted(glob.glob(f"{glob.escape(removal.unit_file)}.*~")):

@@ -179,6 +179,14 @@ def test_what_is_somebody_elses_stays_and_is_named(machine: Machine) -> None:
     assert machine.at("cache/other/f").exists()
 
 
+def test_an_environment_of_the_operator_stays_and_is_named(machine: Machine) -> None:
+    machine.instance("a")
+    own = machine.write("srv/venv/bin/python").parent.parent
+    machine.write("units/a.service", f"[Unit]\nX-InferopsInstance=a\n[Service]\nExecStart={own}/bin/python -m sglang.launch_server\n")
+    assert [(kept.path, kept.why) for kept in machine.remove("a").kept] == [(str(own), "the role did not make this environment")]
+    assert machine.at("srv/venv/bin/python").exists()
+
+
 def test_directories_and_accounts_that_were_there_before_stay(machine: Machine) -> None:
     machine.instance("a")
     made = machine.made()
