@@ -14,6 +14,7 @@ journal; C(allocation_info) reads these sentences, so their beginnings are fixed
 from __future__ import annotations
 
 import argparse
+import contextlib
 import http.client
 import os
 import select
@@ -199,7 +200,10 @@ def guard_cards(arguments: argparse.Namespace, environment: Mapping[str, str]) -
 def _make_devices() -> None:
     """Makes the device files that nothing has needed since the host came up; the server may not: its privileges are taken away."""
     tool = shutil.which("nvidia-modprobe")
-    if tool is not None and os.geteuid() == 0:
+    if tool is None or os.geteuid() != 0:
+        return
+    # where it fails, the look at the cards or the server itself says why
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
         subprocess.run([tool, "-u", "-c", "0"], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=TOOL_S)
 
 
