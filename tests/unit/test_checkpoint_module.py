@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.inferops.sglang.plugins.filter.models import model_turn
 from ansible_collections.inferops.sglang.plugins.module_utils import _fetch
 from ansible_collections.inferops.sglang.plugins.module_utils._long_step import StepState
 from ansible_collections.inferops.sglang.plugins.modules import checkpoint, checkpoint_share
+from ansible_collections.inferops.sglang.plugins.plugin_utils._fleet_filters import model_turn
 from support.checkpoints import write_checkpoint
 from support.module import Run, runner
 

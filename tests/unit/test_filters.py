@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,13 @@ import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
 from ansible.utils.display import Display
-from ansible_collections.inferops.sglang.plugins.filter.sglang import FilterModule
+from ansible_collections.inferops.sglang.plugins.filter import sglang as filters
 from ansible_collections.inferops.sglang.plugins.module_utils._arguments import PLAN_OPTIONS
 from ansible_collections.inferops.sglang.plugins.modules import memory_plan as module
 
 ROOT = Path(__file__).resolve().parents[2]
-FILTERS = FilterModule().filters()
+PLUGIN_UTILS = "ansible_collections.inferops.sglang.plugins.plugin_utils"
+FILTERS = filters.FilterModule().filters()
 
 
 def config(name: str) -> dict[str, Any]:
@@ -158,7 +161,11 @@ def test_one_clear_error(name: str, model: Any, options: dict[str, Any], parts: 
 def test_every_filter_is_documented_with_options_that_it_takes(name: str) -> None:
     documented = yaml.safe_load((ROOT / f"plugins/filter/{name}.yml").read_text(encoding="utf-8"))["DOCUMENTATION"]
     assert documented["name"] == name
-    if name in ("kept_json", "rank_name", "verdict"):
+    room = next(room for room, names in filters._ROOMS.items() if name in names)
+    if room != "_plan_filters":
+        function = getattr(import_module(f"{PLUGIN_UTILS}.{room}"), name)
+        assert len(documented["options"]) == len(inspect.signature(function).parameters)
+        assert set(list(documented["options"])[1:]) == set(list(inspect.signature(function).parameters)[1:])
         return
     keywords = [option for option in documented["options"] if option != "_input"]
     with pytest.raises(AnsibleFilterError, match="no_such_keyword") as error:

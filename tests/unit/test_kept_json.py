@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ansible.errors import AnsibleFilterError
-from ansible_collections.inferops.sglang.plugins.filter.sglang import kept_json
+from ansible_collections.inferops.sglang.plugins.plugin_utils._record_filters import kept_json
 
 KEPT: dict[str, tuple[Any, Any, Any]] = {
     "whole mapping": ('{"a": 1}', {}, {"a": 1}),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
-from ansible_collections.inferops.sglang.plugins.filter.sglang import unit_action, unit_changes, unit_digest, unit_variables
+from ansible_collections.inferops.sglang.plugins.plugin_utils._unit_filters import unit_action, unit_changes, unit_digest, unit_variables
 
 PYTHON = "/opt/v/bin/python -m sglang.launch_server"
 BASE = f"""

@@ -15,13 +15,13 @@ import pytest
 import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
-from ansible_collections.inferops.sglang.plugins.filter import sglang as filters
 from ansible_collections.inferops.sglang.plugins.module_utils._allocation import BootFolder, Entry
 from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
 from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId, spans_of
 from ansible_collections.inferops.sglang.plugins.module_utils._sufficient import sufficient
 from ansible_collections.inferops.sglang.plugins.module_utils._verdict import Ask, Verdict, judge
 from ansible_collections.inferops.sglang.plugins.module_utils._verdict_table import as_data, table
+from ansible_collections.inferops.sglang.plugins.plugin_utils import _verdict_filters as filters
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -585,7 +585,7 @@ def test_in_a_template(expression: str, expected: Any) -> None:
 
 
 def test_the_filter_takes_what_is_documented() -> None:
-    text = (Path(filters.__file__).parent / "verdict.yml").read_text(encoding="utf-8")
+    text = (Path(filters.__file__).parents[1] / "filter/verdict.yml").read_text(encoding="utf-8")
     options = yaml.safe_load(text)["DOCUMENTATION"]["options"]
     taken = {name: one.default for name, one in inspect.signature(filters.verdict).parameters.items()}
     assert list(options) == ["_input", *list(taken)[1:]]

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, inferops.sglang contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A filter over what the hosts of a play have."""
+"""The filter over what the hosts of a play have. Private to this collection: may change at any time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -44,10 +44,3 @@ def _elsewhere(every: Sequence[Mapping[str, Any]], model: Mapping[str, Any]) -> 
         if look.get("settled") and all(asked[key] == model[key] for key in ("path", "source", "revision")):
             found[name] = {**look, "source": model["source"], "revision": model["revision"], "commit": look.get("revision", "")}
     return found
-
-
-class FilterModule:
-    """Filters of inferops.sglang over a fleet."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"model_turn": model_turn}
