@@ -292,6 +292,15 @@ def test_cards_that_cannot_be_read(flight: Host, cards: FakeCards, case: str) ->
     assert refused(flight, kimi()) == [finding]
 
 
+def test_what_is_allowed_is_shown_with_the_plan(flight: Host, cards: FakeCards) -> None:
+    cards.show([Card(0, ecc=2), *eight()[1:]])
+    before = flight.state()
+    run = flight.play(kimi(sglang_allowed_findings=["ecc"]), "--tags", "sglang_plan")
+    for words in ("200,000 tokens in the pool", "- host: Allowed: ecc: asked for no uncorrected memory errors", "- host: sglang_model "):
+        assert words in run.text, run.text
+    assert flight.state() == before
+
+
 def ask(host: Host, module: str, values: Values) -> dict[str, Any]:
     """A module's result."""
     done = subprocess.run(
