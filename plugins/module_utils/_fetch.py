@@ -461,7 +461,7 @@ def check_finding(error: SourceError) -> dict[str, str]:
 
 def _is_news(known: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Another stage, or a further tenth."""
-    return known.get("stage") != now["stage"] or (now["percent"] or 0) // 10 > (known.get("percent") or 0) // 10
+    return known.get("stage", "starts") != now["stage"] or (now["percent"] or 0) // 10 > (known.get("percent") or 0) // 10
 
 
 def _own_files(path: str, record: Optional[Record], coming: set[str]) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any, Optional
 import pytest
 from ansible_collections.inferops.sglang.plugins.action.checkpoint import progress_line
 from ansible_collections.inferops.sglang.plugins.module_utils import _fetch_swap, _fetch_worker
-from ansible_collections.inferops.sglang.plugins.module_utils._fetch import Fetch, Tools, Wish
+from ansible_collections.inferops.sglang.plugins.module_utils._fetch import Fetch, Tools, Wish, _is_news
 from ansible_collections.inferops.sglang.plugins.module_utils._fetch_fleet import Turn, rounds, turn_of
 from ansible_collections.inferops.sglang.plugins.module_utils._fetch_record import RECORD, Record, Stamp, read_record, standing
 from ansible_collections.inferops.sglang.plugins.module_utils._fetch_share import Share, configuration
@@ -480,3 +480,17 @@ def test_lines_at_the_terminal(case: str) -> None:
 def test_the_worker_takes_its_job_as_it_is_written() -> None:
     job = {"directory": "/x", "source": {"kind": "hub"}, "files": [["a", 1, "git:b"]], "threads": 2}
     assert _fetch_worker.load_job(json.dumps(job)).files == (_fetch_worker.File("a", 1, "git:b"),)
+
+
+NEWS: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
+    "it has only begun": ({}, {"stage": "starts", "percent": None}, False),
+    "another stage": ({}, {"stage": "fetches", "percent": 0}, True),
+    "the same tenth": ({"stage": "fetches", "percent": 11}, {"stage": "fetches", "percent": 19}, False),
+    "a further tenth": ({"stage": "fetches", "percent": 19}, {"stage": "fetches", "percent": 20}, True),
+}
+
+
+@pytest.mark.parametrize("case", NEWS)
+def test_what_is_news(case: str) -> None:
+    known, now, said = NEWS[case]
+    assert _is_news(known, now) is said
