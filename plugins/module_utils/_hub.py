@@ -144,7 +144,7 @@ class Hub:
 
     def _patiently(self, request: Request, asked: str) -> Response:
         """The answer, asked again where the hub is busy; its own word for how long to wait counts."""
-        waited, silent = 0.0, 0
+        waited, silent, reason = 0.0, 0, ""
         for attempt in range(_TRIES):
             try:
                 answer = self.opener(request)
