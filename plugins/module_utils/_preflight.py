@@ -42,6 +42,7 @@ MODELS = {"model": "sglang_model", "draft": "sglang_draft_model"}
 # Every check by its name, which is what an operator allows: what it looks at. Those of the flags are in rooms of their own, which
 # call them by what they find.
 CHECKS = {
+    "root": "the host is read and changed as root",
     "service_manager": "systemd answers and is 247 or newer",
     "unit": "the unit of the instance is not masked",
     "python": "the interpreter of a new environment runs, suits the release and can make environments",
@@ -193,6 +194,12 @@ def host_findings(ask: Ask, facts: Facts) -> Iterator[Said]:
     yield from _disk(ask, facts)
     yield from _port(ask, facts)
     yield from _files(ask, facts)
+
+
+def right_findings(uid: int) -> Iterator[Said]:
+    """What speaks against whoever runs this; without the right to look, nothing else that is seen tells anything."""
+    if uid != 0:
+        yield Finding("root", "the right to read and write units and state", f"the user of number {uid}", "run with become")
 
 
 def removal_findings(facts: Facts) -> Iterator[Said]:

@@ -355,6 +355,7 @@ disks:
 """
 
 import grp
+import os
 import pwd
 from collections.abc import Callable
 from dataclasses import asdict
@@ -367,7 +368,14 @@ from ansible_collections.inferops.sglang.plugins.module_utils._flags import text
 from ansible_collections.inferops.sglang.plugins.module_utils._gpus import TIME_LIMIT
 from ansible_collections.inferops.sglang.plugins.module_utils._host import Sight, read_manager, read_unit
 from ansible_collections.inferops.sglang.plugins.module_utils._host_facts import Places, read_facts
-from ansible_collections.inferops.sglang.plugins.module_utils._preflight import Ask, Facts, host_findings, removal_findings, verdict_of
+from ansible_collections.inferops.sglang.plugins.module_utils._preflight import (
+    Ask,
+    Facts,
+    host_findings,
+    removal_findings,
+    right_findings,
+    verdict_of,
+)
 from ansible_collections.inferops.sglang.plugins.module_utils._preflight_cards import card_findings, free_for_us, used_cards
 from ansible_collections.inferops.sglang.plugins.module_utils._preflight_models import (
     FLAG_OPTIONS,
@@ -425,6 +433,10 @@ def main() -> None:
 def preflight(params: dict[str, Any], sight: Sight) -> dict[str, Any]:
     """The module's arguments as its result."""
     ask = _ask(params)
+    missing_right = list(right_findings(os.geteuid()))
+    if missing_right:
+        facts = Facts(manager=read_manager(sight), unit=read_unit(sight, unit_name(ask.instance)))
+        return {**verdict_of(missing_right, frozenset()).as_dict(), **_shown(ask, facts), "files": {}, "accounts": _accounts(params)}
     if params["state"] == "absent":
         facts = Facts(manager=read_manager(sight), unit=read_unit(sight, unit_name(ask.instance)))
         verdict = verdict_of(removal_findings(facts), frozenset(params["allowed"]))

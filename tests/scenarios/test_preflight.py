@@ -378,3 +378,9 @@ def test_gpu_info_reads_either_tool(flight: Host, tool: str) -> None:
         "asked for the cards 8, found none called 8 among the 8 of this host (0, 1, 2, 3, 4, 5, 6, 7); give indexes or UUIDs as the "
         "driver's tool lists them"
     )
+
+
+def test_whoever_may_not_look_is_told_so_and_no_more(flight: Host) -> None:
+    assert refused(flight, kimi(ansible_become_user="nobody")) == [
+        "root: asked for the right to read and write units and state, found the user of number 65534; run with become"
+    ]
