@@ -85,7 +85,8 @@ class Host:
         """All that the role could change on the host, as one text."""
         return self.shell(
             "find /etc /opt /var/lib/sglang /var/cache/sglang -xdev -not -name .pwd.lock -printf '%p %s %T@ %m %l\\n' 2>/dev/null | sort;"
-            "systemctl list-units --all --plain --no-legend 'sglang*' | awk '{print $1, $3, $4}'; getent passwd sglang; getent group sglang",
+            "systemctl list-units --all --plain --no-legend 'sglang*' | awk '{print $1, $3, $4}'; getent passwd sglang;"
+            "getent group sglang",
             check=False,
         )
 
