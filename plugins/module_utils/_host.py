@@ -22,11 +22,10 @@ from typing import Optional
 from ansible_collections.inferops.sglang.plugins.module_utils._gpus import meminfo_gib
 from ansible_collections.inferops.sglang.plugins.module_utils._programs import Runner, search_path
 from ansible_collections.inferops.sglang.plugins.module_utils._service import running_digest
+from ansible_collections.inferops.sglang.plugins.module_utils._unit_file import read_unit as read_unit_file
 
 GIB = 1 << 30
 UNIT_FOLDER = "/etc/systemd/system"
-# by this key in [Unit] the role knows the units that it wrote
-MARK = "X-InferopsInstance="
 _CGROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified")
 _UNIT_PROPERTIES = ("LoadState", "ActiveState", "MainPID", "DropInPaths", "FragmentPath", "ControlGroup")
 _LISTENS = "0A"
@@ -288,7 +287,7 @@ def read_instances(sight: Sight, own: Iterable[str]) -> tuple[Instance, ...]:
         if not name.endswith(".service") or name in leave:
             continue
         text = sight.text(f"{UNIT_FOLDER}/{name}") or ""
-        if re.search(rf"^{MARK}", text, re.M) and (name in enabled or _runs(sight, name)):
+        if read_unit_file(text).instance and (name in enabled or _runs(sight, name)):
             found.append(_instance(sight, name, text))
     return tuple(found)
 

@@ -76,7 +76,13 @@ class Unit:
     @property
     def instance(self) -> str:
         """The instance of the role that this unit belongs to; empty for a unit that somebody else wrote."""
-        return self.last("Unit", MARK)
+        return self.last("Unit", MARK) or self._unmarked_instance()
+
+    def _unmarked_instance(self) -> str:
+        """The same for what the role wrote before it had the mark: each of those units names its instance in three places."""
+        name = self.last("Service", "SyslogIdentifier")
+        places = (self.last("Service", "CacheDirectory"), self.last("Service", "WorkingDirectory"))
+        return name if name and places == (f"sglang/{name}", f"%C/sglang/{name}") else ""
 
 
 @dataclass(frozen=True)

@@ -251,6 +251,9 @@ unit:
     text:
       description: Text of its file; none where there is none, or where it is masked.
       type: str
+    instance:
+      description: The instance of the role that it was written for; empty where somebody else wrote it, or none is there.
+      type: str
     load_state:
       description: As the service manager says it (V(loaded), V(not-found), V(masked)).
       type: str
@@ -386,6 +389,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._preflight_models 
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._programs import limited
 from ansible_collections.inferops.sglang.plugins.module_utils._service import unit_name
+from ansible_collections.inferops.sglang.plugins.module_utils._unit_file import read_unit as read_unit_file
 
 ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
     "instance": {"type": "str", "required": True},
@@ -540,7 +544,7 @@ def _shown(ask: Ask, facts: Facts) -> dict[str, Any]:
     memory = facts.memory
     return {
         "release": facts.release.as_dict() if facts.release else {},
-        "unit": {**asdict(facts.unit), "drop_ins": list(facts.unit.drop_ins)},
+        "unit": {**asdict(facts.unit), "drop_ins": list(facts.unit.drop_ins), "instance": read_unit_file(facts.unit.text or "").instance},
         "gpus": [{**card.as_dict(), "startable_gib": round(free_for_us(card, facts), 3)} for card in used_cards(ask, cards)],
         "processes": [{**item.as_dict(), "own": item.pid in facts.own_pids} for item in (found.processes if found else ())],
         "tool": found.tool if found else "",

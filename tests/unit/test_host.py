@@ -206,6 +206,9 @@ def test_other_instances_are_units_with_the_mark_that_will_run() -> None:
         f"{UNITS}/multi-user.target.wants/a.service": MARKED,
         f"{UNITS}/b.service": "[Unit]\nX-InferopsInstance=b\n[Service]\nExecStart=/x --port=30002\n",
         "/sys/fs/cgroup/system.slice/b.service/cgroup.procs": "5\n",
+        # written by the role before it had the mark
+        f"{UNITS}/old.service": "[Service]\nCacheDirectory=sglang/old\nWorkingDirectory=%C/sglang/old\nSyslogIdentifier=old\nExecStart=/x --port 30003\n",
+        f"{UNITS}/multi-user.target.wants/old.service": "",
         # neither enabled nor running, without the mark, the instance itself
         f"{UNITS}/c.service": MARKED,
         f"{UNITS}/d.service": "[Service]\nExecStart=/x --port 30000\n",
@@ -217,6 +220,7 @@ def test_other_instances_are_units_with_the_mark_that_will_run() -> None:
     assert read_instances(sight(files), ["own.service"]) == (
         Instance("a.service", 30001, ("2", "GPU-aa")),
         Instance("b.service", 30002, ()),
+        Instance("old.service", 30003, ()),
     )
 
 

@@ -268,3 +268,22 @@ def test_variables_of_an_environment_file_reach_the_command_line() -> None:
     )
     server = read_server(unit, {"/etc/default/sglang": 'MODEL=/m\nSGLANG_ARGS="--tp 8 --trust-remote-code"\n'})
     assert plain(server) == {"model-path": "/m", "tp-size": "8", "trust-remote-code": True}
+
+
+BEFORE_THE_MARK = "[Service]\nCacheDirectory=sglang/a\nWorkingDirectory=%C/sglang/a\nSyslogIdentifier=a\n"
+OWNERS = {
+    "the mark": ("[Unit]\nX-InferopsInstance=a\n", "a"),
+    "as the role wrote it before the mark": (BEFORE_THE_MARK, "a"),
+    "the mark goes before": (f"[Unit]\nX-InferopsInstance=b\n{BEFORE_THE_MARK}", "b"),
+    "another cache": (BEFORE_THE_MARK.replace("Directory=sglang/a", "Directory=sglang/b"), ""),
+    "another directory": (BEFORE_THE_MARK.replace("%C/sglang/a", "/srv/a"), ""),
+    "no name in the log": (BEFORE_THE_MARK.replace("SyslogIdentifier=a\n", ""), ""),
+    "somebody else's": ("[Service]\nExecStart=/opt/v/bin/python -m sglang.launch_server\n", ""),
+    "nothing": ("", ""),
+}
+
+
+@pytest.mark.parametrize("case", OWNERS)
+def test_whose_unit_it_is(case: str) -> None:
+    text, instance = OWNERS[case]
+    assert read_unit(text).instance == instance
