@@ -207,7 +207,8 @@ def test_other_instances_are_units_with_the_mark_that_will_run() -> None:
         f"{UNITS}/b.service": "[Unit]\nX-InferopsInstance=b\n[Service]\nExecStart=/x --port=30002\n",
         "/sys/fs/cgroup/system.slice/b.service/cgroup.procs": "5\n",
         # written by the role before it had the mark
-        f"{UNITS}/old.service": "[Service]\nCacheDirectory=sglang/old\nWorkingDirectory=%C/sglang/old\nSyslogIdentifier=old\nExecStart=/x --port 30003\n",
+        f"{UNITS}/old.service":
+            "[Service]\nCacheDirectory=sglang/old\nWorkingDirectory=%C/sglang/old\nSyslogIdentifier=old\nExecStart=/x --port 30003\n",
         f"{UNITS}/multi-user.target.wants/old.service": "",
         # neither enabled nor running, without the mark, the instance itself
         f"{UNITS}/c.service": MARKED,
