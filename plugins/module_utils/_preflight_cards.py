@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Optional
+from typing import Optional, TypeVar
 
 from ansible_collections.inferops.sglang.plugins.module_utils._cuda_releases import driver_finding, driver_note
 from ansible_collections.inferops.sglang.plugins.module_utils._finding import Finding
 from ansible_collections.inferops.sglang.plugins.module_utils._gpus import Gpu, GpuProcess
 from ansible_collections.inferops.sglang.plugins.module_utils._host import Instance
 from ansible_collections.inferops.sglang.plugins.module_utils._preflight import SHOWN, Ask, Facts, Said
+
+# a card, or the name of one
+Card = TypeVar("Card")
 
 # SGLang gives up where the card with the least free memory has less than this share of another rank's
 # (srt/model_executor/model_runner.py, from 0.5.2x on srt/distributed/bootstrap.py), with more than one tensor-parallel rank.
@@ -46,12 +49,15 @@ def card_findings(ask: Ask, facts: Facts) -> Iterator[Said]:
     if facts.gpu_error is not None:
         if not ask.free_given:
             yield Finding("gpus", facts.gpu_error.asked, facts.gpu_error.found, facts.gpu_error.advice)
+        elif ask.gpus:
+            # those that are named can be counted all the same
+            yield from _count(ask, ask.gpus)
         return
     if facts.accelerators is None:
         return
     yield from facts.accelerators.notes
     cards = used_cards(ask, facts.accelerators.cards)
-    yield from _count(ask, facts.accelerators.cards, cards)
+    yield from _count(ask, [str(card.index) for card in facts.accelerators.cards])
     yield from _size(cards)
     yield from _mig(cards)
     yield from _processes(cards, facts)
@@ -63,7 +69,7 @@ def card_findings(ask: Ask, facts: Facts) -> Iterator[Said]:
     yield from _shared(ask, cards, facts.instances)
 
 
-def used_cards(ask: Ask, cards: Sequence[Gpu]) -> tuple[Gpu, ...]:
+def used_cards(ask: Ask, cards: Sequence[Card]) -> tuple[Card, ...]:
     """The cards that the ranks of this host take, in SGLang's order: from --base-gpu-id on, every --gpu-id-step-th."""
     return tuple(cards[ask.base_gpu :: max(ask.gpu_step, 1)][: ask.ranks])
 
@@ -81,13 +87,15 @@ def _driver(version: str, driver: str) -> Iterator[Said]:
         yield note
 
 
-def _count(ask: Ask, cards: Sequence[Gpu], used: Sequence[Gpu]) -> Iterator[Said]:
+def _count(ask: Ask, cards: Sequence[str]) -> Iterator[Said]:
+    """Whether there is a card for each rank, of the indexes (or UUIDs) that there are."""
+    used = used_cards(ask, cards)
     sizes = [("tp_size", ask.tp_size), ("pp_size", ask.pp_size), ("dp_size", 1 if ask.dp_attention else ask.dp_size), ("nnodes", ask.nodes)]
     told = ", ".join(f"{name} {size}" for name, size in sizes if size > 1 or name == "tp_size")
     if len(used) < ask.ranks:
         which = " of sglang_gpus" if ask.gpus else ""
         begin = f" from card {ask.base_gpu} on" if ask.base_gpu else ""
-        found = f"{len(cards)}{which} ({_indexes(cards)})"
+        found = f"{len(cards)}{which} ({', '.join(cards) or 'none'})"
         do = "give sizes whose product is the number of cards, or name more cards in sglang_gpus"
         yield Finding("gpus", f"{ask.ranks} cards ({told}){begin}", found, do)
     elif ask.gpus and len(cards) > len(used):

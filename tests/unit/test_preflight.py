@@ -256,6 +256,13 @@ def test_cards_that_cannot_be_read_need_not_be_where_their_memory_is_given() -> 
     assert list(card_findings(TWO, FINE)) == []
 
 
+def test_cards_that_are_named_are_counted_even_where_they_cannot_be_read() -> None:
+    facts = replace(FINE, gpu_error=GpuError("a", "b", "c"))
+    assert list(card_findings(replace(TWO, free_given=True, gpus=("2", "5")), facts)) == []
+    said = list(card_findings(replace(TWO, free_given=True, gpus=("5",)), facts))
+    assert [item.found for item in said if isinstance(item, Finding)] == ["1 of sglang_gpus (5)"]
+
+
 def test_the_cards_that_the_ranks_take() -> None:
     cards = [card(index) for index in range(8)]
     assert [item.index for item in used_cards(replace(TWO, base_gpu=2, gpu_step=3), cards)] == [2, 5]
