@@ -290,7 +290,7 @@ def this_host(module: AnsibleModule) -> Host:
     return Host(
         run=lambda argv: run_command(module, argv),
         clock=Clock(),
-        which=lambda name: module.get_bin_path(name),
+        which=module.get_bin_path,
         environment=os.environ,
         os_release=os_release(read_os_release()),
     )
