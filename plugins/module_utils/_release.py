@@ -64,8 +64,9 @@ class Request:
     def of(cls, params: Mapping[str, Any]) -> Request:
         """A module's options, or any other mapping with these names. Raises ReleaseError for values that cannot work."""
         given = {field.name: params[field.name] for field in fields(cls) if params.get(field.name)}
-        given["requirements"] = tuple(str(item).strip() for item in given.get("requirements", ()))
-        request = cls(**{"version": "", **given})
+        requirements = tuple(str(item).strip() for item in given.pop("requirements", ()))
+        # a release of two parts is a number to YAML
+        request = cls(**{"version": "", **{name: str(value) for name, value in given.items()}}, requirements=requirements)
         request._check()
         return request
 

@@ -115,6 +115,10 @@ URLS = [
 ]
 
 
+def test_a_release_that_yaml_reads_as_a_number() -> None:
+    assert Request.of({"version": 0.5}).version == "0.5"
+
+
 @pytest.mark.parametrize(("url", "plain"), URLS)
 def test_what_logs_in_is_left_out_of_addresses(url, plain):
     assert without_secrets(url) == plain
