@@ -250,8 +250,8 @@ REFUSED = {
         r"found that it was ended after 1 s, which is all the time it was given; give sglang_install_timeout more than 1 seconds\..*",
     ),
     "no network": (
-        {"wheelhouse": "", "index_url": "https://me:secret@10.79.21.1:9/simple", "installer": "pip"},
-        r"found that the host does not reach https://10\.79\.21\.1:9/simple \(Connection refused\); give sglang_index_url .*",
+        {"wheelhouse": "", "index_url": "https://me:secret@10.79.21.1:9/wheels", "installer": "pip"},
+        r"found that the host does not reach https://10\.79\.21\.1:9/wheels \(Connection refused\); give sglang_index_url .*",
     ),
     "no such repository": (
         {"version": "0.5.24", "git": "git+file:///srv/none.git@main", "installer": "pip"},

@@ -90,7 +90,7 @@ def test_a_request_that_cannot_work_is_refused(options, message):
 
 SOURCES = [
     ({}, "index", "the package index"),
-    ({"index_url": "https://me:word@here/simple"}, "index", "https://here/simple"),
+    ({"index_url": "https://me:word@here/wheels"}, "index", "https://here/wheels"),
     ({"wheelhouse": "/w", "index_url": "https://here"}, "wheelhouse", "/w"),
     ({"wheel": "/a.whl", "wheelhouse": "/w"}, "wheel", "/a.whl"),
     ({"git": "git+https://me:word@here/r@main", "wheelhouse": "/w"}, "git", "git+https://here/r@main"),
@@ -105,7 +105,7 @@ def test_a_request_knows_where_it_comes_from(options, source, origin):
 
 
 URLS = [
-    ("https://here/simple", "https://here/simple"),
+    ("https://here/wheels", "https://here/wheels"),
     ("https://me@here:8080/a?b=c#d", "https://here:8080/a?b=c#d"),
     ("git+https://u:p@here/r.git@v1#subdirectory=python", "git+https://here/r.git@v1#subdirectory=python"),
     ("git+ssh://git@here/r.git@v1", "git+ssh://here/r.git@v1"),

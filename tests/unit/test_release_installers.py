@@ -120,7 +120,7 @@ def test_how_far_an_installer_is(lines, kind, text):
     assert (phase.kind, phase.text) == (kind, text)
 
 
-REQUEST = Request("0.5.23", index_url="https://me:word@here/simple", lock_file="/l.txt")
+REQUEST = Request("0.5.23", index_url="https://me:word@here/wheels", lock_file="/l.txt")
 LOOK = "compare the lock file /l.txt with where the packages come from; what came is not what was locked"
 REACH = (
     "give sglang_index_url an index that it reaches, the play's environment a proxy, or sglang_wheelhouse a directory of wheels"
@@ -130,13 +130,13 @@ TROUBLES = {
         """ERROR: Could not find a version that satisfies the requirement sglang==0.5.99 (from versions: 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 ERROR: No matching distribution found for sglang==0.5.99""",
         "No matching distribution found for sglang==0.5.99 (from versions: ..., 0.2, 0.3, 0.4, 0.5, 0.6)",
-        "give sglang_version a release that https://here/simple has, or add what it lacks",
+        "give sglang_version a release that https://here/wheels has, or add what it lacks",
     ),
     "pip, a dependency of a requirement": (
         """ERROR: Could not find a version that satisfies the requirement torch==2.9.1 (from sglang) (from versions: none)
 ERROR: No matching distribution found for torch==2.9.1 (from sglang)""",
         "No matching distribution found for torch==2.9.1 (from versions: none)",
-        "give sglang_version a release that https://here/simple has, or add what it lacks",
+        "give sglang_version a release that https://here/wheels has, or add what it lacks",
     ),
     "uv, no release": (
         """Using Python 3.11.2 environment at: v
@@ -145,7 +145,7 @@ error: No solution found when resolving dependencies
 unsatisfiable.""",
         "no solution: Because there is no version of sglang==0.5.99 and you require sglang==0.5.99, we can conclude that your requirements "
         "are unsatisfiable",
-        "give versions that https://here/simple has and that go together, or ask for the installer pip",
+        "give versions that https://here/wheels has and that go together, or ask for the installer pip",
     ),
     "an older uv, no release": (
         """  \N{MULTIPLICATION SIGN} No solution found when resolving dependencies:
@@ -153,14 +153,14 @@ unsatisfiable.""",
       sglang==0.5.99, we can conclude that your requirements are unsatisfiable.""",
         "no solution: Because there is no version of sglang==0.5.99 and you require sglang==0.5.99, we can conclude that your requirements "
         "are unsatisfiable",
-        "give versions that https://here/simple has and that go together, or ask for the installer pip",
+        "give versions that https://here/wheels has and that go together, or ask for the installer pip",
     ),
     "pip, no way there": (
         """WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError('<pip._vendor.urllib3.connection.HTTPS
 object at 0x7f>: Failed to establish a new connection: [Errno 111] Connection refused')': /simple/sglang/
 ERROR: Could not find a version that satisfies the requirement sglang==0.5.23 (from versions: none)
 ERROR: No matching distribution found for sglang==0.5.23""",
-        "that the host does not reach https://here/simple (Connection refused)",
+        "that the host does not reach https://here/wheels (Connection refused)",
         REACH,
     ),
     "uv, no name service": (
@@ -168,7 +168,7 @@ ERROR: No matching distribution found for sglang==0.5.23""",
   cause: Failed to fetch: https://nonexist.invalid/simple/sglang/
   cause: dns error
   cause: failed to lookup address information: Name or service not known""",
-        "that the host does not reach https://here/simple (dns error)",
+        "that the host does not reach https://here/wheels (dns error)",
         REACH,
     ),
     "an index by http": (
@@ -178,8 +178,8 @@ ERROR: No matching distribution found for sglang==0.5.23""",
         "give the index by https, or the play's environment PIP_TRUSTED_HOST",
     ),
     "an index that asks who one is": (
-        "ERROR: HTTP error 403 while getting https://here/simple\nERROR: 403 Client Error: Forbidden for url: https://here/simple",
-        "ERROR: 403 Client Error: Forbidden for url: https://here/simple",
+        "ERROR: HTTP error 403 while getting https://here/wheels\nERROR: 403 Client Error: Forbidden for url: https://here/wheels",
+        "ERROR: 403 Client Error: Forbidden for url: https://here/wheels",
         "look at user and password in the address of the index",
     ),
     "a full disk": (
@@ -238,7 +238,7 @@ ERROR: ResolutionImpossible: for help visit https://pip.pypa.io""",
     "no such reference": (
         "  error: pathspec 'nothere' did not match any file(s) known to git\n  error: subprocess-exited-with-error",
         "pathspec 'nothere' did not match any file(s) known to git",
-        "check the repository and the reference: https://here/simple",
+        "check the repository and the reference: https://here/wheels",
     ),
     "a build that fails": (
         "  ERROR: Failed building wheel for outlines_core\nFailed to build outlines_core\nERROR: Could not build wheels",
