@@ -22,7 +22,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._unit_change impor
     compare,
     reading_of,
 )
-from ansible_collections.inferops.sglang.plugins.module_utils._unit_file import read_unit
+from ansible_collections.inferops.sglang.plugins.module_utils._unit_file import environment_files, read_unit
 
 START = "start"
 _RUNS = ("active", "activating", "reloading")
@@ -69,8 +69,9 @@ class Action:
 
 
 def difference(old: Files, new: Files, path: str) -> Change:
-    """What differs between files whose environment file has this path."""
-    known = old.environment is not None and new.environment is not None
+    """What differs between files whose environment file has this path. A unit that does not name that file needs no text of it."""
+    named = path in [item.lstrip("-") for item in environment_files(read_unit(old.unit))]
+    known = new.environment is not None and (old.environment is not None or not named)
     return compare(
         reading_of(read_unit(old.unit), {path: old.environment or ""} if known else {}),
         reading_of(read_unit(new.unit), {path: new.environment or ""} if known else {}),

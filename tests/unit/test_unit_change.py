@@ -156,6 +156,14 @@ def test_the_running_process_decides(case: str) -> None:
     assert found["action"] == text.split(":")[0].split()[0]
 
 
+def test_variables_that_move_from_a_unit_into_a_file_are_not_called_removed() -> None:
+    old = "[Service]\nEnvironment=A=1 B=2\nExecStart=/opt/v/bin/python -m sglang.launch_server --model-path /m\n"
+    new = old.replace("Environment=A=1 B=2", "EnvironmentFile=/etc/sglang/a.env")
+    now = {"service": {"active_state": "active", "digest": ""}, "allocation": READY}
+    found = unit_action(now, old, new, environment_file="/etc/sglang/a.env", new_environment="A=1\nB=3\nC=4\n", digest="new")
+    assert found["text"] == "restart because: environment: B 2 -> 3; environment: C 4 added"
+
+
 @pytest.mark.parametrize("wrong", [None, 5, {}, {"service": None}])
 def test_no_result_of_allocation_info_is_refused(wrong: Any) -> None:
     with pytest.raises(AnsibleFilterError, match="asked for the result of allocation_info"):
