@@ -16,11 +16,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Optional
 
+from ansible_collections.inferops.sglang.plugins.module_utils._fetch import unit_of
 from ansible_collections.inferops.sglang.plugins.module_utils._fetch_record import RECORD
 from ansible_collections.inferops.sglang.plugins.module_utils._fetch_swap import places
+from ansible_collections.inferops.sglang.plugins.module_utils._long_step import RUNNING, forget, look
 from ansible_collections.inferops.sglang.plugins.module_utils._made import NAME, Instance, Made, made_text, write_made
 from ansible_collections.inferops.sglang.plugins.module_utils._release import MARK as RELEASE_MARK
 from ansible_collections.inferops.sglang.plugins.module_utils._release import RELEASE_NAME
+from ansible_collections.inferops.sglang.plugins.module_utils._release_build import Place
 from ansible_collections.inferops.sglang.plugins.module_utils._service import Runner
 from ansible_collections.inferops.sglang.plugins.module_utils._unit_file import read_unit
 from ansible_collections.inferops.sglang.plugins.module_utils._unit_server import read_server
@@ -86,6 +89,15 @@ class Removal:
                 found[path] = text
         return found
 
+    def is_last(self) -> bool:
+        """Is there no other instance, neither in the record nor by its unit?"""
+        return not self.others() and not self.made.without_instance(self.name).instances
+
+    def is_wanted(self, model: str) -> bool:
+        """Does another instance use this model, or is about to?"""
+        known = self.made.without_instance(self.name).instances.values()
+        return any(model in other.models for other in known) or model in "\n".join(self.others().values())
+
 
 def remove(removal: Removal, entry: Optional[Instance]) -> Outcome:
     """Takes the instance away; ``entry``: what the record holds of it, None on a host where it never was."""
@@ -95,6 +107,7 @@ def remove(removal: Removal, entry: Optional[Instance]) -> Outcome:
             removal.outcome.kept.append(Kept(removal.unit_file, _FOREIGN))
         return removal.outcome
     _remove_unit(removal, text)
+    _end_steps(removal, entry)
     _remove_files(removal, entry)
     _remove_models(removal, entry)
     _remove_state(removal, entry)
@@ -164,6 +177,19 @@ def _systemctl(removal: Removal, *words: str) -> None:
         )
 
 
+def _end_steps(removal: Removal, entry: Instance) -> None:
+    """Ends what an earlier run began for this instance and no other one waits for: it would write into what is removed."""
+    steps = [unit_of(path) for path in entry.models if not removal.is_wanted(path)]
+    # whose build it is is not known while there is another instance
+    if removal.is_last():
+        steps += [build_of(path) for path in release_paths(entry.root)]
+    for step in dict.fromkeys(steps):
+        if look(step, removal.run, lines=0).state == RUNNING:
+            removal.outcome.removed.append(f"unit {step}.service")
+            if not removal.only_look:
+                forget(step, removal.run)
+
+
 def _remove_files(removal: Removal, entry: Instance) -> None:
     others = removal.others()
     _remove_file(removal, entry.environment)
@@ -172,7 +198,7 @@ def _remove_files(removal: Removal, entry: Instance) -> None:
         _remove_file(removal, link)
     for path in unused_releases(removal, entry.root, others):
         _remove_tree(removal, path)
-    if not others and not removal.made.without_instance(removal.name).instances:
+    if removal.is_last():
         for name in _LIBRARIES:
             _remove_tree(removal, os.path.join(entry.root, name))
     _remove_tree(removal, entry.cache)
@@ -189,14 +215,33 @@ def unused_releases(removal: Removal, root: str, others: dict[str, str]) -> list
         if os.path.basename(link) != removal.name:
             texts.append(os.path.realpath(link) + "/")
     texts.extend(removal.processes(removal.unit))
+    paths = [path for path in release_paths(root) if not any(f"{path}/" in text for text in texts)]
+    return [path for path in paths if not _is_built(removal, path)]
+
+
+def release_paths(root: str) -> list[str]:
+    """The role's environments, with what a build that was killed left beside one: its name with a dot in front."""
     names = os.listdir(root) if os.path.isdir(root) else []
-    # what a build that was killed left lies beside it, under the same name with a dot in front
     found = [os.path.join(root, name) for name in sorted(names) if RELEASE_NAME.match(name.lstrip("."))]
-    return [path for path in found if os.path.isdir(path) and not any(f"{path}/" in text for text in texts)]
+    return [path for path in found if os.path.isdir(path)]
+
+
+def build_of(path: str) -> str:
+    """The step that builds this environment, or the one that this lies beside."""
+    match = RELEASE_NAME.match(os.path.basename(path).lstrip("."))
+    return Place(os.path.join(os.path.dirname(path), match.group() if match else "")).unit
+
+
+def _is_built(removal: Removal, path: str) -> bool:
+    """Is this environment, or the one that this lies beside, being built for another instance?"""
+    step = build_of(path)
+    if removal.is_last() or look(step, removal.run, lines=0).state != RUNNING:
+        return False
+    removal.outcome.kept.append(Kept(path, f"{step}.service builds it; another instance may wait for it"))
+    return True
 
 
 def _remove_models(removal: Removal, entry: Instance) -> None:
-    others = "\n".join(removal.others().values())
     for path in entry.models:
         if not os.path.isdir(path):
             continue
@@ -204,7 +249,7 @@ def _remove_models(removal: Removal, entry: Instance) -> None:
             removal.outcome.kept.append(Kept(path, "models stay unless sglang_absent_models is true"))
         elif not os.path.exists(os.path.join(path, RECORD)):
             removal.outcome.kept.append(Kept(path, "the role did not fetch this model"))
-        elif path in others:
+        elif removal.is_wanted(path):
             removal.outcome.kept.append(Kept(path, "another instance uses this model"))
         else:
             # a fetch that was killed left its part beside it

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._adoption import Adoption, adoption_text, begin, open_adoption, read_adoption
+from ansible_collections.inferops.sglang.plugins.module_utils._fetch import unit_of
 from ansible_collections.inferops.sglang.plugins.module_utils._made import (
     Instance,
     Made,
@@ -160,6 +162,39 @@ def test_an_environment_that_something_uses_stays(machine: Machine, user: str) -
         machine.running.append(f"{path}/bin/python -m sglang.launch_server")
     machine.remove("a")
     assert path.is_dir()
+
+
+BUILD = "sglang-build{root}-opt-0.5.24-eeeeeeee.service"
+
+
+@pytest.mark.parametrize("is_last", [True, False])
+def test_a_build_that_goes_on_is_ended_unless_another_instance_may_wait_for_it(machine: Machine, is_last: bool) -> None:
+    machine.instance("a")
+    if not is_last:
+        machine.instance("b", release="0.5.23-cccccccc")
+    machine.write("opt/0.5.24-eeeeeeee/pyvenv.cfg")
+    machine.write("opt/.0.5.24-eeeeeeee.build/plan.json")
+    step = re.sub(r"[^A-Za-z0-9.-]", "_", BUILD.format(root=str(machine.root).replace("/", "-")))
+    machine.active.add(step)
+    outcome = machine.remove("a")
+    assert (step in machine.active, machine.at("opt/0.5.24-eeeeeeee").exists()) == (not is_last, not is_last)
+    assert (f"unit {step}" in outcome.removed) == is_last
+    why = f"{step} builds it; another instance may wait for it"
+    paths = [] if is_last else [str(machine.at(f"opt/{name}")) for name in (".0.5.24-eeeeeeee.build", "0.5.24-eeeeeeee")]
+    assert [kept.path for kept in outcome.kept if kept.why == why] == paths
+
+
+def test_a_model_that_another_instance_is_about_to_use_stays(machine: Machine) -> None:
+    path = str(machine.write("models/m/.inferops-source.json").parent)
+    machine.instance("a", models=[path])
+    machine.instance("b", release="0.5.23-cccccccc", models=[path])
+    machine.at("units/b.service").unlink()
+    machine.active = {"a.service", f"{unit_of(path)}.service"}
+    outcome = machine.remove("a", models=True)
+    assert [kept.why for kept in outcome.kept] == ["another instance uses this model"]
+    assert (machine.active, os.path.isdir(path)) == ({f"{unit_of(path)}.service"}, True)
+    machine.remove("b", models=True)
+    assert (machine.active, os.path.isdir(path)) == (set(), False)
 
 
 def test_what_is_somebody_elses_stays_and_is_named(machine: Machine) -> None:
