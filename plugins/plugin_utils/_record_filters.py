@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
@@ -23,8 +23,9 @@ def rank_name(rank: Mapping[str, Any]) -> str:
     return " ".join(part for part in parts if part.startswith("TP") or not part.endswith("P0")) or "TP0"
 
 
-def kept_json(text: Any, fallback: Any) -> Any:
-    """JSON text as data of the fallback's type; the fallback, with a warning, for a text that is cut or of another type."""
+def kept_json(text: Any, fallback: Any, needs: Sequence[str] = ()) -> Any:
+    """JSON text as data of the fallback's type; the fallback, with a warning, for a text that is cut, of another type, or a mapping
+    that lacks one of the keys that it ``needs``."""
     if not isinstance(fallback, (dict, list)):
         raise AnsibleFilterError(f"kept_json: asked for a fallback of type {type(fallback).__name__}; give a mapping or a list")
     if not isinstance(text, str) or not text:
@@ -33,7 +34,7 @@ def kept_json(text: Any, fallback: Any) -> Any:
         data = json.loads(text)
     except ValueError:
         data = None
-    if isinstance(fallback, dict) and isinstance(data, dict):
+    if isinstance(fallback, dict) and isinstance(data, dict) and all(key in data for key in needs):
         return data
     if isinstance(fallback, list) and isinstance(data, list):
         return [item for item in data if isinstance(item, dict)]

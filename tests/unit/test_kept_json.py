@@ -33,3 +33,11 @@ def test_damaged_text_gives_the_fallback(case: str) -> None:
 def test_a_fallback_that_is_no_collection_is_refused_in_words() -> None:
     with pytest.raises(AnsibleFilterError, match="mapping or a list"):
         kept_json("{}", 5)
+
+
+NEEDS = [('{"id": 1, "unit": "x"}', {"id": 1, "unit": "x"}), ('{"id": 1}', {}), ("{}", {}), ("", {})]
+
+
+@pytest.mark.parametrize(("text", "expected"), NEEDS)
+def test_a_record_that_lacks_something_is_none(text: str, expected: Any) -> None:
+    assert kept_json(text, {}, needs=["id", "unit"]) == expected
