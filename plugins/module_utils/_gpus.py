@@ -134,7 +134,8 @@ def read_accelerators(device: str, run: Runner, read: Opener, wanted: Sequence[s
         raise GpuError(
             "the memory of each card",
             "neither nvidia-smi nor rocm-smi on this host",
-            "install the driver of the cards with its tools, use device cpu, or give sglang_gpu_free_gib (gpu_free_gib) yourself",
+            "install the driver of the cards with its tools, set sglang_device (device) to cpu, or give "
+            "sglang_gpu_free_gib (gpu_free_gib) yourself",
         ) from error
 
 

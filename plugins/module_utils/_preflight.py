@@ -322,16 +322,17 @@ def _needs(ask: Ask, facts: Facts) -> Iterator[tuple[str, float, str]]:
 
 
 def _port(ask: Ask, facts: Facts) -> Iterator[Said]:
+    others = [other.unit for other in facts.instances if other.port == ask.port and facts.unit.name != other.unit]
     for listener in facts.listeners:
-        if listener.own:
+        # one that listens for another instance is told below
+        if listener.own or any(listener.program.endswith(f" of {unit}") for unit in others):
             continue
         who = f"{listener.program} (pid {listener.pid})" if listener.pid else "a process that cannot be seen from here"
         do = "give sglang_port another number, or stop that program"
         yield Finding("port", f"port {ask.port} on {ask.host}", f"that {who} listens on it", do)
         break
-    for other in facts.instances:
-        if other.port == ask.port and facts.unit.name != other.unit:
-            yield Finding("port", f"port {ask.port}", f"that {other.unit} has it too", "give each instance a sglang_port of its own")
+    for unit in others:
+        yield Finding("port", f"port {ask.port}", f"that {unit} has it too", "give each instance a sglang_port of its own")
 
 
 # --- files ------------------------------------------------------------------------------------------------------------------

@@ -131,6 +131,11 @@ EXAMPLES = r"""
     source: hub:OWNER/NAME
     check_only: true
   register: early
+
+- name: Say what speaks against it
+  ansible.builtin.assert:
+    that: early.finding is not defined
+    fail_msg: "{{ early.finding.text }}"
 """
 
 RETURN = r"""

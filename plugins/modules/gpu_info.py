@@ -37,13 +37,13 @@ EXAMPLES = r"""
   inferops.sglang.gpu_info:
   register: cards
 
-- name: Plan with what is free on the fullest card
+- name: Plan with the fullest card, less what the CUDA context and NCCL will take of it
   inferops.sglang.memory_plan:
     model: /srv/models/kimi-k2.6
     sglang_version: 0.5.23
     tp_size: 8
     context_length: 200000
-    gpu_free_gib: "{{ cards.gpus | map(attribute='free_gib') }}"
+    gpu_free_gib: "{{ cards.gpus | map(attribute='free_gib') | min - 1.9 }}"
 
 - name: Read two of the cards
   inferops.sglang.gpu_info:

@@ -355,7 +355,7 @@ def test_given_figures_need_no_cards(flight: Host) -> None:
     without = ask(flight, "preflight_info", server())
     assert [finding["text"] for finding in without["findings"]] == [
         "gpus: asked for the memory of each card, found neither nvidia-smi nor rocm-smi on this host; install the driver of the cards with "
-        "its tools, use device cpu, or give sglang_gpu_free_gib (gpu_free_gib) yourself"
+        "its tools, set sglang_device (device) to cpu, or give sglang_gpu_free_gib (gpu_free_gib) yourself"
     ]
 
 

@@ -94,6 +94,11 @@ HOST: dict[str, tuple[Ask, dict[str, Any], list[str]]] = {
     "no room for records": (ASK, {"spaces": {"/var/lib/sglang": Space("/var", 1, 0.05)}}, ["disk"]),
     "own port": (ASK, {"listeners": (Listener("127.0.0.1", 30000, 7, "python3", True),)}, []),
     "port of others": (ASK, {"listeners": (Listener("::", 30000, 0, "", False), Listener("0.0.0.0", 30000, 0, "", False))}, ["port"]),
+    "port of another instance that runs": (
+        ASK,
+        {"instances": (Instance("y.service", 30000, ("0",)),), "listeners": (Listener("::", 30000, 7, "python of y.service", False),)},
+        ["port"],
+    ),
     "port of another instance": (ASK, {"instances": (Instance("y.service", 30000, ("0",)), Instance("z.service", 30001, ()))}, ["port"]),
     "an environment file that may be missing": (replace(ASK, environment_files=("-/a",)), {}, []),
     "an environment file that may not": (
