@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -18,8 +19,9 @@ NUMBERS = iter(range(100, 999))
 
 @pytest.fixture(scope="session")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
-    """The host that the scenarios of the loop and of the gate share."""
-    with kimi_host(tmp_path_factory.mktemp("loop"), "loop", "infopl", "10.79.3", "--tmpfs", "/srv/small:24M") as booted:
+    """The host that the scenarios of the loop and of the gate share; one for each process that runs them."""
+    prefix, network = {"gw1": ("infopk", "10.79.18")}.get(os.environ.get("PYTEST_XDIST_WORKER", ""), ("infopl", "10.79.3"))
+    with kimi_host(tmp_path_factory.mktemp("loop"), "loop", prefix, network, "--tmpfs", "/srv/small:24M") as booted:
         yield booted
 
 
