@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.host import Host, Run
+from support.host import ROOT, Host, Run
 from support.kimi import FREE_GIB, WEIGHTS_GIB, kimi_host, kimi_service
 
 Values = dict[str, Any]
@@ -88,6 +89,27 @@ def test_the_smallest_action_suffices_and_is_shown_before_it_is_taken(host: Host
     checked = host.play({**values, "sglang_max_running_requests": 4}, "--check")
     assert (checked.code, planned(checked)) == (0, "restart because: --max-running-requests 8 -> 4"), checked.text
     assert host.state() == state
+
+    # the plan alone, and of a unit that the role wrote before its units had a mark
+    role = {"name": "inferops.sglang.sglang", "tasks_from": "plan"}
+    alone = host.inventory.parent / "plan.yml"
+    profile = str(ROOT / "playbooks/vars/k26.yml")
+    alone.write_text(json.dumps([{
+        "hosts": "sglang", "gather_facts": False, "vars_files": [profile], "tasks": [{"ansible.builtin.include_role": role}],
+    }]), encoding="utf-8")  # fmt: skip
+    host.shell("sed -i '/^X-InferopsInstance=/d' /etc/systemd/system/sglang-small.service; systemctl daemon-reload")
+    state = host.state()
+    unmarked = host.play(values, playbook=str(alone))
+    assert (unmarked.code, planned(unmarked)) == (0, "reload: X-InferopsInstance sglang-small added"), unmarked.text
+    assert host.state() == state
+
+    # a record of an adoption that is cut leads the way back nowhere else
+    host.shell("printf '{\"id\": \"1\"}' > /var/lib/sglang/sglang-small/adoption.json")
+    alone.write_text(alone.read_text(encoding="utf-8").replace('"plan"', '"rollback"'), encoding="utf-8")
+    back = host.play(values, playbook=str(alone))
+    assert (back.code, "The last accepted service runs again" in back.text) == (0, True), back.text
+    assert host.shell("rm /var/lib/sglang/sglang-small/adoption.json; systemctl is-active sglang-small.service") == "active"
+    invocation = host.invocation("sglang-small")
 
     # what systemd takes over by itself, written by hand, is put back without a restart
     host.shell("sed -i 's/^RestartSec=.*/RestartSec=5/' /etc/systemd/system/sglang-small.service; systemctl daemon-reload")
