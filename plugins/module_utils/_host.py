@@ -408,13 +408,18 @@ def _xid(line: str) -> Optional[Xid]:
 # --- files and interpreters -----------------------------------------------------------------------------------------------
 
 
+# no key or token is longer
+_SECRET_BYTES = 16384
+
+
 @dataclass(frozen=True)
 class FileFacts:
-    """``kind``: missing, file, folder or other. ``open_to``: who else than its owner may read it."""
+    """``kind``: missing, file, folder or other; ``size`` in bytes; ``lines``: of the text in a file as small as a secret, else 0."""
 
     kind: str
     mode: int = 0
     size: int = 0
+    lines: int = 0
 
     @property
     def open_to_others(self) -> bool:
@@ -426,7 +431,8 @@ def read_file_facts(sight: Sight, path: str) -> FileFacts:
     if found is None:
         return FileFacts("missing")
     kind = "folder" if stat.S_ISDIR(found.st_mode) else "file" if stat.S_ISREG(found.st_mode) else "other"
-    return FileFacts(kind, stat.S_IMODE(found.st_mode), found.st_size)
+    text = sight.text(path) if kind == "file" and found.st_size <= _SECRET_BYTES else None
+    return FileFacts(kind, stat.S_IMODE(found.st_mode), found.st_size, len((text or "").strip().splitlines()))
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ CHECKS = {
     "port": "nobody else listens on the port, and no other instance has it",
     "environment_files": "environment files that are named are there",
     "files": "manifests that are named are there",
-    "secrets": "the API key and the hub's token are there, not empty, and readable by their owner alone",
+    "secrets": "the API key and the hub's token are there, on one line, and readable by their owner alone",
     "gpus": "the cards can be read, those of sglang_gpus exist, and there is one for each rank",
     "gpu_size": "the cards have as much memory each",
     "gpu_processes": "no process of anybody else is on the cards",
@@ -355,9 +355,9 @@ def _secret(name: str, path: str, found: Optional[FileFacts]) -> Iterator[Said]:
     asked = f"{name} {path}"
     if found is None or found.kind == "missing":
         yield Finding("secrets", asked, "no such file on the host", "make it with mode 0600, or clear the variable")
-    elif found.kind != "file" or not found.size:
-        what = "an empty file" if found.kind == "file" else "no regular file"
-        yield Finding("secrets", asked, what, "write the secret into it, on one line")
+    elif found.kind != "file" or found.lines != 1:
+        what = f"{found.size:,} bytes with {found.lines} lines of text" if found.kind == "file" else "no regular file"
+        yield Finding("secrets", asked, what, "write the secret alone into it, on one line")
     elif found.open_to_others:
         yield Finding("secrets", f"{asked} readable by its owner alone", f"mode {found.mode:04o}", f"chmod 0600 {path}")
 

@@ -280,7 +280,7 @@ def test_a_kernels_log_that_cannot_be_read_says_nothing(answer: Any) -> None:
 
 def test_facts_of_files() -> None:
     host = sight({"/srv/key": "secret\n"}, devices={"/srv": 1})
-    assert read_file_facts(host, "/srv/key") == FileFacts("file", 0o640, 7)
+    assert read_file_facts(host, "/srv/key") == FileFacts("file", 0o640, 7, 1)
     assert read_file_facts(host, "/srv/key").open_to_others is True
     assert FileFacts("file", 0o600, 7).open_to_others is False
     assert read_file_facts(host, "/srv").kind == "folder"

@@ -106,9 +106,10 @@ HOST: dict[str, tuple[Ask, dict[str, Any], list[str]]] = {
     ),
     "no file named": (replace(ASK, named_files={"sglang_model_manifest": ""}), {}, []),
     "a file named": (replace(ASK, named_files={"sglang_model_manifest": "/a"}), {}, ["files"]),
-    "a secret": (replace(ASK, secret_files={"k": "/a"}), {"files": {"/a": FileFacts("file", 0o400, 9)}}, []),
-    "a secret for all": (replace(ASK, secret_files={"k": "/a"}), {"files": {"/a": FileFacts("file", 0o640, 9)}}, ["secrets"]),
+    "a secret": (replace(ASK, secret_files={"k": "/a"}), {"files": {"/a": FileFacts("file", 0o400, 9, 1)}}, []),
+    "a secret for all": (replace(ASK, secret_files={"k": "/a"}), {"files": {"/a": FileFacts("file", 0o640, 9, 1)}}, ["secrets"]),
     "an empty secret": (replace(ASK, secret_files={"k": "/a"}), {"files": {"/a": FileFacts("file", 0o600, 0)}}, ["secrets"]),
+    "a secret of two lines": (replace(ASK, secret_files={"k": "/a"}), {"files": {"/a": FileFacts("file", 0o600, 9, 2)}}, ["secrets"]),
     "a folder for a secret": (replace(ASK, secret_files={"k": "/a"}), {"files": {"/a": FileFacts("folder", 0o700, 9)}}, ["secrets"]),
     "no secret": (replace(ASK, secret_files={"k": ""}), {}, []),
 }  # fmt: skip
