@@ -33,6 +33,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._release import (
     ReleaseError,
     ReleaseState,
     Request,
+    check_wheelhouse,
     path_of,
     state_of,
     state_of_existing,
@@ -101,7 +102,10 @@ def _release(ask: Ask, places: Places, sight: Sight) -> Union[ReleaseState, Rele
         request = Request.of(places.release)
         if ask.method == "existing":
             return state_of_existing(places.existing_environment, request)
-        return state_of(path_of(ask.root, request, sight.run), request)
+        state = state_of(path_of(ask.root, request, sight.run), request)
+        if not state.complete:
+            check_wheelhouse(request)
+        return state
     except ReleaseError as error:
         return error
 

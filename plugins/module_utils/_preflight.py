@@ -46,7 +46,7 @@ CHECKS = {
     "service_manager": "systemd answers and is 247 or newer",
     "unit": "the unit of the instance is not masked",
     "python": "the interpreter of a new environment runs, suits the release and can make environments",
-    "release": "what is installed from is there; an environment of the operator's has the version that is asked",
+    "release": "what is installed from is there, a wheelhouse with the release; an environment of the operator's has that version",
     "container_engine": "the program that runs the image is on the host",
     "host_memory": "host memory for every rank, with what the instance itself will give back",
     "memlock": "memory can be locked without a limit where there are RDMA cards",

@@ -103,6 +103,8 @@ class Request:
             raise ReleaseError(f"{broken[0][:100]!r}", "more than one line in it", "give each requirement as an item of its own")
 
 
+# a wheel, or a source archive, by its file's name
+_SGLANG_FILE = re.compile(r"sglang-(\d[^-]*?)(?:-.*\.whl|\.tar\.gz)$")
 _URLS = ("index_url", "extra_index_url", "git")
 
 
@@ -131,6 +133,26 @@ def path_of(root: str, request: Request, run: Runner) -> str:
     asked = {**request.kept, **content, "python_version": python_version(request.python, run)}
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
     return f"{root.rstrip('/') or '/'}/{request.version.replace('-', '_')}-{digest[:8]}"
+
+
+def check_wheelhouse(request: Request) -> None:
+    """Raises ReleaseError where a folder of wheels has SGLang, but not this release; what else it lacks the installer finds."""
+    if request.source != "wheelhouse" or request.lock_file:
+        return
+    versions = sorted({match.group(1) for name in _listed(request.wheelhouse) if (match := _SGLANG_FILE.match(name))})
+    if not any(suits(version, request) for version in versions):
+        raise ReleaseError(
+            f"SGLang {request.version} of the wheelhouse {request.wheelhouse}",
+            f"{', '.join(versions)} in it" if versions else "no wheel of SGLang in it",
+            "put its wheel there with those of all it needs, or give sglang_version a release that is there",
+        )
+
+
+def _listed(path: str) -> list[str]:
+    try:
+        return os.listdir(path)
+    except OSError:
+        return []
 
 
 def python_version(python: str, run: Runner) -> str:

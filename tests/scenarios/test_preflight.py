@@ -44,7 +44,10 @@ XIDS = (
 
 @pytest.fixture(scope="module")
 def flight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
-    with kimi_host(tmp_path_factory.mktemp("preflight"), "flight", "infopq", "10.79.23", *OPTIONS) as host:
+    work = tmp_path_factory.mktemp("preflight")
+    with kimi_host(work, "flight", "infopq", "10.79.23", *OPTIONS) as host:
+        # it is looked for, and never installed
+        (work / "wheels/sglang-0.5.23-py3-none-any.whl").touch()
         yield Host(host.name, host.inventory, {**host.environment, "ANSIBLE_CALLBACK_RESULT_FORMAT": "json"})
 
 

@@ -16,6 +16,7 @@ import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._release import (
     ReleaseError,
     Request,
+    check_wheelhouse,
     mark_text,
     path_of,
     python_version,
@@ -176,6 +177,35 @@ def test_what_a_request_points_at_must_be_there(python, options, message):
     with pytest.raises(ReleaseError) as error:
         path_of("/opt/sglang", Request.of({"version": "0.5.23", "python": str(python), **options}), asks_nobody)
     assert str(error.value) == message
+
+
+SHELVES = [
+    ([], "no wheel of SGLang in it"),
+    (["torch-2.9.1-cp311-cp311-linux_x86_64.whl", "sglang_kernel-0.5.23-py3-none-any.whl"], "no wheel of SGLang in it"),
+    (["sglang-0.5.12.post1-py3-none-any.whl", "sglang-0.5.22.tar.gz"], "0.5.12.post1, 0.5.22 in it"),
+]
+FULL_SHELVES = ["sglang-0.5.23-cp311-cp311-linux_x86_64.whl", "sglang-0.5.23+cu130-py3-none-any.whl", "sglang-0.5.23.tar.gz"]
+
+
+@pytest.mark.parametrize(("names", "found"), SHELVES)
+def test_a_wheelhouse_without_the_release_is_told_before_anything_changes(tmp_path, names, found):
+    for name in names:
+        (tmp_path / name).touch()
+    with pytest.raises(ReleaseError) as error:
+        check_wheelhouse(Request("0.5.23", wheelhouse=str(tmp_path)))
+    assert str(error.value) == (
+        f"asked for SGLang 0.5.23 of the wheelhouse {tmp_path}, found {found}; "
+        "put its wheel there with those of all it needs, or give sglang_version a release that is there"
+    )
+    # these say themselves where SGLang comes from
+    for other in ({"wheel": "/a.whl"}, {"git": "git+https://here/r"}, {"lock_file": "/l.txt"}):
+        check_wheelhouse(Request("0.5.23", wheelhouse=str(tmp_path), **other))
+
+
+@pytest.mark.parametrize("name", FULL_SHELVES)
+def test_a_wheelhouse_with_the_release_is_taken(tmp_path, name):
+    (tmp_path / name).touch()
+    check_wheelhouse(Request("0.5.23", wheelhouse=str(tmp_path)))
 
 
 def test_an_interpreter_is_asked_only_where_its_name_does_not_tell(tmp_path, python):
