@@ -17,7 +17,7 @@ from typing import Any
 from ansible_collections.inferops.sglang.plugins.module_utils import _fetch_worker
 from ansible_collections.inferops.sglang.plugins.module_utils._fetch_record import HUB, known_commit, read_record
 from ansible_collections.inferops.sglang.plugins.module_utils._hub import Hub, SourceError, SourceFile, is_repository, serves, wanted
-from ansible_collections.inferops.sglang.plugins.module_utils._service import Runner
+from ansible_collections.inferops.sglang.plugins.module_utils._programs import Runner
 
 _HOST_PATH = re.compile(r"(?:[\w.-]+@)?(?:[\w.-]+|\[[0-9a-fA-F:]+\]):/(?!/).*", re.ASCII)
 _STATS = {
@@ -28,13 +28,14 @@ MANIFEST_LINE = re.compile(r"([0-9a-fA-F]{64}) [ *](.+)")
 
 # The kinds of file that a server reads, as rsync's rules: the first that matches decides
 _RULES = (
-    "--include=/.inferops-source.json", "--exclude=.*",
+    "--exclude=.*",
     "--exclude=/original/", "--exclude=/onnx/", "--exclude=/gguf/", "--exclude=/openvino/", "--exclude=/metal/",
     "--include=/*.safetensors", "--include=/*.safetensors.index.json", "--exclude=*.safetensors", "--exclude=*.safetensors.index.json",
     "--include=*/", "--include=*.json", "--include=*.jsonl", "--include=*.model", "--include=*.tiktoken", "--include=*.py",
     "--include=*.jinja", "--include=*.txt", "--include=*.bpe", "--include=*.vocab", "--include=tokenizer*", "--exclude=*",
 )  # fmt: skip
-_RSYNC = ("rsync", "--recursive", "--copy-links", "--times", "--inplace", "--delete", "--prune-empty-dirs", "--timeout=300")
+_RSYNC = ("rsync", "--copy-links", "--times", "--timeout=300")
+_WHOLE = ("--recursive", "--inplace", "--delete", "--prune-empty-dirs", *_RULES)
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,8 @@ def directory_offer(source: str, path: str, fetching: str, standing: str) -> Off
 
 def rsync_offer(url: str, fetching: str, standing: str, run: Runner, password_file: str = "") -> Offer:
     """What rsync would copy, by its own word."""
-    argv = rsync_words(url, password_file)
+    words = rsync_words(url, password_file)
+    argv = [*words, *_WHOLE]
     origin = url if url.endswith("/") else url + "/"
     linked = [f"--link-dest={standing}"] if standing else []
     asked = f"a checkpoint by rsync from {url}"
@@ -114,12 +116,12 @@ def rsync_offer(url: str, fetching: str, standing: str, run: Runner, password_fi
         raise SourceError(asked, failure["found"], failure["do"], failure["check"])
     figures = {name: pattern.search(out) for name, pattern in _STATS.items()}
     total, missing = (int(re.sub(r"\D", "", found[1])) if found else 0 for found in (figures["total"], figures["missing"]))
-    return Offer({"kind": "rsync", "url": origin, "argv": argv, "missing_bytes": missing}, total, missing)
+    return Offer({"kind": "rsync", "url": origin, "argv": argv, "record_argv": words, "missing_bytes": missing}, total, missing)
 
 
 def rsync_words(url: str, password_file: str = "") -> list[str]:
-    """The command in front of what decides where to."""
-    words = [*_RSYNC, *_RULES]
+    """The command in front of what decides what is copied, and where to."""
+    words = [*_RSYNC]
     words += ["--contimeout=30"] if url.startswith("rsync://") else ["--rsh=ssh -o BatchMode=yes -o ConnectTimeout=30"]
     return [*words, *([f"--password-file={password_file}"] if password_file else [])]
 

@@ -34,6 +34,8 @@ _LONGEST_PAUSE_S = 600.0
 _RSYNC_TRIES = 4
 # socket, protocol stream, receive, partial for vanished files, timeouts: what the next try may not meet again
 _RSYNC_AGAIN = (10, 12, 24, 30, 35)
+# some of what was asked for is not there
+_RSYNC_LACKS = 23
 # bytes that a file system needs beside the content
 _SLACK = 16 << 20
 
@@ -250,25 +252,29 @@ class Work:
             if os.lstat(self._path(name)).st_nlink > 1:
                 os.unlink(self._path(name))
         linked = [f"--link-dest={self.job.standing}"] if self.job.standing else []
-        argv = [*source["argv"], *linked, source["url"], self.job.directory + "/"]
+        self._rsync([*source["argv"], *linked, source["url"], self.job.directory + "/"])
+        # beside the files, never among them: a record in this folder says that it is whole
+        self._rsync([*source["record_argv"], source["url"] + RECORD, os.path.join(self.place, "giver.json")], may_lack=True)
+        self._check_copies()
+
+    def _rsync(self, argv: Sequence[str], may_lack: bool = False) -> None:
+        """``may_lack``: the one file that is asked for need not be there."""
+        url = self.job.source["url"]
         for attempt in range(1, _RSYNC_TRIES + 1):
             try:
-                done = subprocess.run(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+                done = subprocess.run(list(argv), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
             except OSError as error:
                 raise Failure(f"that rsync cannot be started ({error.strerror})", "install the package rsync on this host") from error
-            if done.returncode == 0:
-                break
+            if done.returncode == 0 or (may_lack and done.returncode == _RSYNC_LACKS):
+                return
             _say(done.stderr.strip())
             if done.returncode not in _RSYNC_AGAIN or attempt == _RSYNC_TRIES:
-                raise rsync_failure(done.returncode, done.stderr, source["url"])
+                raise rsync_failure(done.returncode, done.stderr, url)
             self.sleep(5.0)
-        self._check_copies()
 
     def _check_copies(self) -> None:
         """Names what came; where the giver's record knows their content, all are held against it."""
-        stamps = _stamps(os.path.join(self.job.directory, RECORD))
-        with contextlib.suppress(FileNotFoundError):
-            os.replace(self._path(RECORD), os.path.join(self.place, "giver.json"))
+        stamps = _stamps(os.path.join(self.place, "giver.json"))
         names = list(_walk(self.job.directory))
         known = [File(name, int(stamps[name][0]), str(stamps[name][2])) for name in names if name in stamps]
         self.say(f"checks {len(known)} of {len(names)} files against what is known of them")

@@ -21,7 +21,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._fetch import Fetc
 from ansible_collections.inferops.sglang.plugins.module_utils._fetch_fleet import Turn, rounds, turn_of
 from ansible_collections.inferops.sglang.plugins.module_utils._fetch_record import RECORD, Record, Stamp, read_record, standing
 from ansible_collections.inferops.sglang.plugins.module_utils._fetch_share import Share, configuration
-from ansible_collections.inferops.sglang.plugins.module_utils._fetch_sources import kind_of, read_manifest
+from ansible_collections.inferops.sglang.plugins.module_utils._fetch_sources import kind_of, read_manifest, rsync_offer
 from ansible_collections.inferops.sglang.plugins.module_utils._hub import Request, Response, SourceError
 from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock
 from support.checkpoints import write_checkpoint
@@ -407,11 +407,53 @@ def test_why_rsync_ended(case: str) -> None:
 def test_a_giver_whose_file_is_damaged_gives_nothing(tmp_path: Path) -> None:
     right = hashlib.sha256(b"ok").hexdigest()
     (tmp_path / "a.safetensors").write_text("no")
-    (tmp_path / RECORD).write_text(Record("hub:a/b", files={"a.safetensors": Stamp(2, 0, f"sha256:{right}")}).text())
     work, _slept = work_of(tmp_path)
+    giver = tmp_path / _fetch_worker.WORK / "giver.json"
+    giver.parent.mkdir(exist_ok=True)
+    giver.write_text(Record("hub:a/b", files={"a.safetensors": Stamp(2, 0, f"sha256:{right}")}).text())
     with pytest.raises(_fetch_worker.Failure, match=r"1 files with another content than was once fetched, the first a\.safe"):
         work._check_copies()
     assert not (tmp_path / "a.safetensors").exists()
+
+
+class Giver:
+    """An rsync that answers with these exit codes, and what a run that looks meanwhile would take for whole."""
+
+    def __init__(self, folder: Path, *codes: int) -> None:
+        self.folder, self.codes, self.calls = folder, list(codes), []
+
+    def __call__(self, argv: Sequence[str], **_options: Any) -> subprocess.CompletedProcess[str]:
+        self.calls.append(list(argv))
+        assert not (self.folder / RECORD).exists()
+        return subprocess.CompletedProcess(argv, self.codes.pop(0), stderr="rsync: link_stat failed: No such file (2)")
+
+
+def rsync_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *codes: int) -> tuple[_fetch_worker.Work, Giver]:
+    stats = "Total file size: 10 bytes\nTotal transferred file size: 4 bytes\n"
+    offer = rsync_offer("rsync://gpu01:8730/model/", str(tmp_path), "", lambda _argv: (0, stats, ""))
+    work = _fetch_worker.Work(_fetch_worker.Job(str(tmp_path), offer.job, threads=1), lambda _s: None)
+    giver = Giver(tmp_path, *codes)
+    monkeypatch.setattr(_fetch_worker.subprocess, "run", giver)
+    return work, giver
+
+
+@pytest.mark.parametrize("code", [0, 23])
+def test_a_givers_record_comes_last_and_never_among_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    work, giver = rsync_work(tmp_path, monkeypatch, 0, code)
+    work._copy_by_rsync()
+    files, record = giver.calls
+    assert files[-2:] == ["rsync://gpu01:8730/model/", f"{tmp_path}/"]
+    assert [word for word in files if RECORD in word] == []
+    # the first rule that matches decides
+    assert next(word for word in files if word.startswith(("--include", "--exclude"))) == "--exclude=.*"
+    assert record[-2:] == [f"rsync://gpu01:8730/model/{RECORD}", str(tmp_path / _fetch_worker.WORK / "giver.json")]
+    assert not {"--recursive", "--delete", "--exclude=.*"} & set(record)
+
+
+def test_files_that_a_giver_lacks_are_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work, _giver = rsync_work(tmp_path, monkeypatch, 23)
+    with pytest.raises(_fetch_worker.Failure, match="rsync's exit code 23 from rsync://gpu01:8730/model/"):
+        work._copy_by_rsync()
 
 
 # ---- the fleet
