@@ -25,7 +25,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._long_step import 
     start_or_join,
     wait,
 )
-from ansible_collections.inferops.sglang.plugins.module_utils._service import Runner
+from ansible_collections.inferops.sglang.plugins.module_utils._programs import Runner
 from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock
 
 NEWS_S = 30.0

@@ -52,7 +52,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._long_step import 
     look,
     start_or_join,
 )
-from ansible_collections.inferops.sglang.plugins.module_utils._service import Runner
+from ansible_collections.inferops.sglang.plugins.module_utils._programs import Runner
 from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock, wait_until
 
 _SLACK = 16 << 20

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from ansible_collections.inferops.sglang.plugins.module_utils._fetch_swap import places
 from ansible_collections.inferops.sglang.plugins.module_utils._hub import SourceError
 from ansible_collections.inferops.sglang.plugins.module_utils._long_step import RUNNING, LongStep, forget, look, start_or_join
-from ansible_collections.inferops.sglang.plugins.module_utils._service import Runner
+from ansible_collections.inferops.sglang.plugins.module_utils._programs import Runner
 from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock, wait_until
 
 ROOM = "/run"

@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Optional
 
-from ansible_collections.inferops.sglang.plugins.module_utils._service import Runner, unit_name
+from ansible_collections.inferops.sglang.plugins.module_utils._programs import Runner
+from ansible_collections.inferops.sglang.plugins.module_utils._service import unit_name
 from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock, wait_until
 
 ABSENT, RUNNING, DONE, FAILED = "absent", "running", "done", "failed"

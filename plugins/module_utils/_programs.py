@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Sequence
+from typing import Any
 
 # argv -> (exit code, standard output, standard error); raises OSError where the program cannot be started,
 # TimeoutError (an OSError) where it does not end
@@ -15,6 +16,16 @@ Runner = Callable[[Sequence[str]], "tuple[int, str, str]"]
 
 # where the tools of drivers and of the system are beside the PATH of a session without a login
 _MORE_PLACES = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/rocm/bin", "/usr/lib/wsl/lib")
+
+
+def through(run_command: Callable[..., Any], locale: str = "") -> Runner:
+    """A runner of a module's own run_command, in this locale or in that of the session."""
+
+    def run(argv: Sequence[str]) -> tuple[int, str, str]:
+        code, out, errors = run_command(list(argv), handle_exceptions=False, environ_update={"LC_ALL": locale} if locale else None)
+        return code, out, errors
+
+    return run
 
 
 def limited(seconds: float) -> Runner:

@@ -21,7 +21,7 @@ from typing import Any, Optional
 from urllib.parse import urlsplit, urlunsplit
 
 from ansible_collections.inferops.sglang.plugins.module_utils._finding import Finding
-from ansible_collections.inferops.sglang.plugins.module_utils._service import Runner
+from ansible_collections.inferops.sglang.plugins.module_utils._programs import Runner
 
 MARK = ".complete"
 RELEASE_NAME = re.compile(r"\d[\w.+!]*-[0-9a-f]{8}", re.ASCII)  # as path_of gives them

@@ -38,6 +38,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._long_step import 
     output_of,
     start_or_join,
 )
+from ansible_collections.inferops.sglang.plugins.module_utils._programs import Runner
 from ansible_collections.inferops.sglang.plugins.module_utils._release import (
     MARK,
     ReleaseError,
@@ -55,7 +56,6 @@ from ansible_collections.inferops.sglang.plugins.module_utils._release_command i
     script_of,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._release_output import Phase, phase_of, trouble_of
-from ansible_collections.inferops.sglang.plugins.module_utils._service import Runner
 from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock
 
 LOCK = "/run/inferops-sglang-release.lock"

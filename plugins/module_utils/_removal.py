@@ -21,10 +21,10 @@ from ansible_collections.inferops.sglang.plugins.module_utils._fetch_record impo
 from ansible_collections.inferops.sglang.plugins.module_utils._fetch_swap import places
 from ansible_collections.inferops.sglang.plugins.module_utils._long_step import RUNNING, forget, look
 from ansible_collections.inferops.sglang.plugins.module_utils._made import NAME, Instance, Made, made_text, write_made
+from ansible_collections.inferops.sglang.plugins.module_utils._programs import Runner
 from ansible_collections.inferops.sglang.plugins.module_utils._release import MARK as RELEASE_MARK
 from ansible_collections.inferops.sglang.plugins.module_utils._release import RELEASE_NAME
 from ansible_collections.inferops.sglang.plugins.module_utils._release_build import Place
-from ansible_collections.inferops.sglang.plugins.module_utils._service import Runner
 from ansible_collections.inferops.sglang.plugins.module_utils._unit_file import read_unit
 from ansible_collections.inferops.sglang.plugins.module_utils._unit_server import read_server
 

@@ -9,14 +9,13 @@ The commands and the files of the kernel's C(/proc) are read through injected fu
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalError
+from ansible_collections.inferops.sglang.plugins.module_utils._programs import Runner
 from ansible_collections.inferops.sglang.plugins.module_utils._service_state import ServiceState
 
-# argv -> (exit code, standard output, standard error); raises OSError where the program cannot be started
-Runner = Callable[[Sequence[str]], "tuple[int, str, str]"]
 Opener = Callable[[str], bytes]
 Lister = Callable[[str], "list[str]"]
 

@@ -423,7 +423,6 @@ progress:
 
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any, Optional
 
@@ -442,6 +441,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._boot_watch import
 from ansible_collections.inferops.sglang.plugins.module_utils._gauge import WeightsGauge
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalError, JournalReader, Source
 from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
+from ansible_collections.inferops.sglang.plugins.module_utils._programs import through
 from ansible_collections.inferops.sglang.plugins.module_utils._service import read_service, running_version, unit_name
 from ansible_collections.inferops.sglang.plugins.module_utils._summary import summary_of
 from ansible_collections.inferops.sglang.plugins.module_utils._text_log import GivenText, TextLog
@@ -507,18 +507,13 @@ def make_watch(module: AnsibleModule, expected: Parallelism) -> Watch:
     return UnitWatch(
         unit,
         reader,
-        service=lambda: read_service(unit, run=lambda argv: run_command(module, argv), read=read_bytes),
+        service=lambda: read_service(unit, run=through(module.run_command, "C"), read=read_bytes),
         version=lambda pid: running_version(pid, read_bytes, list_directory),
         expected=expected,
         invocation=asked["invocation_id"],
         since=Milestone(**asked["since"]) if asked["since"] else None,
-        gauge=WeightsGauge(asked["weights_gib"], lambda argv: run_command(module, argv), Clock().now) if asked["weights_gib"] else None,
+        gauge=WeightsGauge(asked["weights_gib"], through(module.run_command, "C"), Clock().now) if asked["weights_gib"] else None,
     )
-
-
-def run_command(module: AnsibleModule, argv: Sequence[str]) -> tuple[int, str, str]:
-    code, out, errors = module.run_command(list(argv), handle_exceptions=False, environ_update={"LC_ALL": "C"})
-    return code, out, errors
 
 
 def read_limits(module: AnsibleModule) -> dict[str, float]:

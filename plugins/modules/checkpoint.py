@@ -220,6 +220,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils import _fetch_work
 from ansible_collections.inferops.sglang.plugins.module_utils._fetch import Fetch, Tools, Wish, check_finding
 from ansible_collections.inferops.sglang.plugins.module_utils._hub import SourceError, open_url
 from ansible_collections.inferops.sglang.plugins.module_utils._long_step import LongStepError
+from ansible_collections.inferops.sglang.plugins.module_utils._programs import through
 
 PEER: dict[str, dict[str, Any]] = {
     "address": {"type": "str", "required": True},
@@ -292,11 +293,8 @@ def wish_of(params: dict[str, Any]) -> Wish:
 
 
 def _tools(module: AnsibleModule, only_looks: bool) -> Tools:
-    def run(argv: Any) -> tuple[int, str, str]:
-        return module.run_command(list(argv), handle_exceptions=False)
-
     patience = EARLY_PATIENCE_S if only_looks else 300.0
-    return Tools(run=run, opener=open_url, worker=inspect.getsource(_fetch_worker), patience_s=patience)
+    return Tools(run=through(module.run_command), opener=open_url, worker=inspect.getsource(_fetch_worker), patience_s=patience)
 
 
 if __name__ == "__main__":

@@ -85,6 +85,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.inferops.sglang.plugins.module_utils._fetch_share import Share, listens, start, stop
 from ansible_collections.inferops.sglang.plugins.module_utils._hub import SourceError
 from ansible_collections.inferops.sglang.plugins.module_utils._long_step import LongStepError
+from ansible_collections.inferops.sglang.plugins.module_utils._programs import through
 from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock
 
 ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
@@ -104,9 +105,7 @@ def main() -> None:
     asked = module.params
     share = Share(asked["path"], asked["port"], asked["allow"], asked["secret"] or "", asked["timeout"])
 
-    def run(argv: Any) -> tuple[int, str, str]:
-        return module.run_command(list(argv), handle_exceptions=False)
-
+    run = through(module.run_command)
     changed = True
     try:
         if not module.check_mode:

@@ -101,12 +101,12 @@ progress:
   type: dict
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.inferops.sglang.plugins.module_utils._container import ContainerError, ensure, find
 from ansible_collections.inferops.sglang.plugins.module_utils._long_step import LongStepError
+from ansible_collections.inferops.sglang.plugins.module_utils._programs import through
 from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -118,20 +118,13 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 }
 
 
-def run_command(module: AnsibleModule, argv: Sequence[str]) -> tuple[int, str, str]:
-    code, out, errors = module.run_command(list(argv), handle_exceptions=False, environ_update={"LC_ALL": "C.UTF-8"})
-    return code, out, errors
-
-
 def have(module: AnsibleModule) -> dict[str, Any]:
     asked = module.params
     engine = module.get_bin_path(asked["engine"])
     if engine is None:
         raise ContainerError(f"the image {asked['name']}", f"no {asked['engine']} on the host", "install it, or name the other engine")
 
-    def run(argv: Sequence[str]) -> tuple[int, str, str]:
-        return run_command(module, argv)
-
+    run = through(module.run_command, "C.UTF-8")
     if module.check_mode or not asked["pull"]:
         image = find(engine, asked["name"], run)
         return {"changed": image is None and asked["pull"], "image": image and image.as_dict(), "waited_s": 0.0}

@@ -148,6 +148,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._made import (
     write_made,
     write_whole,
 )
+from ansible_collections.inferops.sglang.plugins.module_utils._programs import Runner
 from ansible_collections.inferops.sglang.plugins.module_utils._removal import (
     Removal,
     RemovalError,
@@ -155,7 +156,6 @@ from ansible_collections.inferops.sglang.plugins.module_utils._removal import (
     remove,
     unit_state,
 )
-from ansible_collections.inferops.sglang.plugins.module_utils._service import Runner
 from ansible_collections.inferops.sglang.plugins.module_utils._unit_file import read_unit
 
 

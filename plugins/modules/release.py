@@ -211,11 +211,11 @@ progress:
 """
 
 import os
-from collections.abc import Sequence
 from typing import Any, Optional
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.inferops.sglang.plugins.module_utils._long_step import LongStepError
+from ansible_collections.inferops.sglang.plugins.module_utils._programs import through
 from ansible_collections.inferops.sglang.plugins.module_utils._release import (
     ReleaseError,
     ReleaseState,
@@ -281,14 +281,9 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 }
 
 
-def run_command(module: AnsibleModule, argv: Sequence[str]) -> tuple[int, str, str]:
-    code, out, errors = module.run_command(list(argv), handle_exceptions=False, environ_update={"LC_ALL": "C.UTF-8"})
-    return code, out, errors
-
-
 def this_host(module: AnsibleModule) -> Host:
     return Host(
-        run=lambda argv: run_command(module, argv),
+        run=through(module.run_command, "C.UTF-8"),
         clock=Clock(),
         which=module.get_bin_path,
         environment=os.environ,

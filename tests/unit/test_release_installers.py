@@ -165,7 +165,7 @@ ERROR: No matching distribution found for sglang==0.5.23""",
     ),
     "uv, no name service": (
         """error: Request failed after 3 retries in 8.2s
-  cause: Failed to fetch: https://nonexist.invalid/simple/sglang/
+  cause: Failed to fetch: https://nonexist.invalid/wheels/sglang/
   cause: dns error
   cause: failed to lookup address information: Name or service not known""",
         "that the host does not reach https://here/wheels (dns error)",
