@@ -19,9 +19,11 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+# It stays active: journald looks up the invocation of a line when it reads it, and a unit that has ended has none any more.
 UNIT = """\
 [Service]
 Type=oneshot
+RemainAfterExit=yes
 ExecStart=/bin/sh -c 'echo line of $INVOCATION_ID'
 """
 
