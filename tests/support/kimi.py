@@ -40,26 +40,29 @@ def kimi_service(instance: str, port: int, **environment: str) -> dict[str, Any]
     }  # fmt: skip
 
 
-@contextmanager
-def kimi_host(work: Path, name: str, prefix: str, network: str, *options: str) -> Iterator[Host]:
-    """One Debian host with the stand-in's wheel and the configs of Kimi K2.6, its draft and another model; gone afterwards.
-
-    ``options``: more of ``hosts up``. The hosts of a prefix belong to one process at a time.
-    """
+def kimi_shelves(work: Path) -> list[str]:
+    """Options of ``hosts up`` that put the stand-in's wheel and the configs of Kimi K2.6, its draft and another model on a host."""
     wheels, models = work / "wheels", work / "models"
     subprocess.run([sys.executable, ROOT / "tests/engine/standin/build_wheel.py", VERSION, wheels], check=True)
     for model in ("kimi-k2.6", "kimi-k2.6-dflash", "qwen3-32b"):
         (models / model).mkdir(parents=True)
         shutil.copy(ROOT / f"tests/unit/fixtures/configs/{model}.json", models / model / "config.json")
     (models / "empty").mkdir()
+    return ["--group", "sglang", "--bind-ro", f"{wheels}:/srv/wheels", "--bind-ro", f"{models}:/srv/models"]
+
+
+@contextmanager
+def kimi_host(work: Path, name: str, prefix: str, network: str, *options: str) -> Iterator[Host]:
+    """One Debian host with what ``kimi_shelves`` makes; gone afterwards.
+
+    ``options``: more of ``hosts up``. The hosts of a prefix belong to one process at a time.
+    """
+    shelves = kimi_shelves(work)
     variables = environment(prefix, network)
     hosts = ROOT / "tests/hosts/hosts"
     subprocess.run([hosts, "down"], env=variables, check=True)
     try:
-        subprocess.run(
-            [hosts, "up", name, "--group", "sglang", "--bind-ro", f"{wheels}:/srv/wheels", "--bind-ro", f"{models}:/srv/models", *options],
-            env=variables, check=True,
-        )
+        subprocess.run([hosts, "up", name, *shelves, *options], env=variables, check=True)
         inventory = work / "inventory.yml"
         subprocess.run([hosts, "inventory", "--output", inventory], env=variables, check=True)
         yield Host(name, inventory, variables)
