@@ -59,7 +59,8 @@ class Host:
         raise AssertionError(f"not seen in {seconds} s: {script}")
 
     def command(self, values: dict[str, Any], *options: str, playbook: str = "inferops.sglang.deploy_k26") -> list[str]:
-        return ["ansible-playbook", "-i", str(self.inventory), playbook, "-e", json.dumps(values), *options]
+        given = {"sglang_report_dir": str(self.inventory.parent / "reports"), **values}
+        return ["ansible-playbook", "-i", str(self.inventory), playbook, "-e", json.dumps(given), *options]
 
     def play(self, values: dict[str, Any], *options: str, playbook: str = "inferops.sglang.deploy_k26") -> Run:
         done = subprocess.run(
