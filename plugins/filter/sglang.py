@@ -15,6 +15,7 @@ from typing import Any
 from ansible.template import accept_args_markers, accept_lazy_markers
 
 _ROOMS = {
+    "_class_filters": ("fleet_boots", "fleet_class"),
     "_fleet_filters": ("model_turn",),
     "_plan_filters": ("kv_bytes", "mem_fraction", "memory_plan"),
     "_record_filters": ("kept_json", "rank_name"),

@@ -109,10 +109,14 @@ def refusal_of_batch(rollout: Mapping[str, Any], batch: Sequence[str], earlier: 
 
 
 def opened(report: Report, batch: Sequence[str], now: float) -> Report:
-    """The report once this batch is under way."""
-    number = len(report["batches"])
+    """The report once this batch is under way. Nobody is left to write it anew where all of the batch are lost: it says so beforehand."""
+    number = len(report["batches"]) + 1
+    waits = (
+        f"Batch {number} is under way ({', '.join(_short(batch))}). "
+        "If this run has ended, it was lost: look whether its hosts can be reached, and run again."
+    )
     hosts = [{**host, "batch": number, "state": "under way"} if host["host"] in batch else host for host in report["hosts"]]
-    return {**report, "batches": [*report["batches"], list(batch)], "hosts": hosts, "updated_at": now}
+    return {**report, "batches": [*report["batches"], list(batch)], "hosts": hosts, "updated_at": now, "next_step": waits}
 
 
 def judged(report: Report, outcomes: Mapping[str, Mapping[str, Any]], passed: Collection[str], batch: Sequence[str], now: float) -> Report:
@@ -121,7 +125,7 @@ def judged(report: Report, outcomes: Mapping[str, Mapping[str, Any]], passed: Co
         _judged_host(host, outcomes.get(host["host"]), host["host"] in passed) if host["host"] in batch else host
         for host in report["hosts"]
     ]
-    report = {**report, "hosts": hosts, "updated_at": now}
+    report = {**report, "hosts": hosts, "updated_at": now, "next_step": ""}
     lost = {name: [host["host"] for host in hosts if host["state"] == name] for name in ("refused", "unreachable", "not judged")}
     if any(lost.values()):
         said = [f"{', '.join(names)} {word}" for names, word in zip(lost.values(), ("refused", "lost", "not judged")) if names]
@@ -134,7 +138,7 @@ def judged(report: Report, outcomes: Mapping[str, Mapping[str, Any]], passed: Co
 def stopped(report: Report, why: str, now: float) -> Report:
     """The report of a rollout that does not go on; hosts under way have not been heard of again."""
     hosts = [{**host, "state": "unreachable"} if host.get("state") == "under way" else host for host in report["hosts"]]
-    return {**report, "hosts": hosts, "finished": True, "state": "stopped", "stopped_because": why, "updated_at": now}
+    return {**report, "hosts": hosts, "finished": True, "state": "stopped", "stopped_because": why, "next_step": "", "updated_at": now}
 
 
 def new_report(kind: str, identity: str, instance: str, version: str, surveys: Sequence[Survey], now: float) -> Report:

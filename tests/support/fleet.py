@@ -142,7 +142,7 @@ class Fleet:
 
 
 def _serving(text: str) -> Serving:
-    active, invocation, command, *pools = text.split("\n")
+    active, invocation, command, *pools = [*text.split("\n"), "", ""]
     flags = dict(re.findall(r"--(mem-fraction-static|max-running-requests)[ =](\S+)", command))
     return Serving(
         active=active,

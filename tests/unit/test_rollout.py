@@ -114,14 +114,16 @@ def test_a_report_follows_the_batches() -> None:
     assert found["classes"] == [{**CLASS, "hosts": ["gpu01", "gpu02", "gpu03"], "lesson": ""}]
     found = _rollout.opened(found, ["gpu01", "gpu02"], 11.0)
     assert states(found) == {"gpu01": "under way", "gpu02": "under way", "gpu03": "waiting"}
+    # all of them may be lost, and then nobody writes again
+    assert found["next_step"].startswith("Batch 1 is under way (gpu01, gpu02). If this run has ended, it was lost")
     outcomes = {"gpu01": {"outcome": "accepted", "starts": 2}, "gpu02": {"outcome": "accepted", "starts": 0}}
     found = _rollout.judged(found, outcomes, ["gpu01", "gpu02"], ["gpu01", "gpu02"], 12.0)
     assert states(found) == {"gpu01": "accepted", "gpu02": "unchanged", "gpu03": "waiting"}
-    assert (found["finished"], found["state"], found["batches"]) == (False, "under way", [["gpu01", "gpu02"]])
+    assert (found["finished"], found["state"], found["batches"], found["next_step"]) == (False, "under way", [["gpu01", "gpu02"]], "")
     found = _rollout.opened(found, ["gpu03"], 13.0)
     found = _rollout.judged(found, {"gpu03": {"outcome": "accepted", "starts": 1}}, ["gpu03"], ["gpu03"], 14.0)
     assert (found["finished"], found["state"], found["updated_at"]) == (True, "accepted", 14.0)
-    assert [host["batch"] for host in found["hosts"]] == [0, 0, 1]
+    assert [host["batch"] for host in found["hosts"]] == [1, 1, 2]
 
 
 @pytest.mark.parametrize(
