@@ -18,6 +18,7 @@ _ROOMS = {
     "_class_filters": ("fleet_boots", "fleet_class"),
     "_fleet_filters": ("model_turn",),
     "_plan_filters": ("kv_bytes", "mem_fraction", "memory_plan"),
+    "_query": ("query",),
     "_record_filters": ("kept_json", "rank_name"),
     "_unit_filters": ("unit_action", "unit_changes", "unit_digest", "unit_variables"),
     "_verdict_filters": ("verdict",),
