@@ -32,6 +32,7 @@ pid=$(systemctl show -P MainPID "$unit")
 [ "$pid" = 0 ] && echo || tr '\\0' ' ' </proc/"$pid"/cmdline; echo
 [ -z "$start" ] || journalctl --all -o cat _SYSTEMD_INVOCATION_ID="$start" + INVOCATION_ID="$start" | grep -o '#tokens: [0-9]*' || true
 """
+_NO_SSH = "systemctl stop ssh.socket ssh.service 2>/dev/null; pkill -KILL sshd; true"
 
 
 @dataclass(frozen=True)
@@ -84,10 +85,10 @@ class Fleet:
         for name in [self.hosts[number].name for number in numbers] or [host.name for host in self.hosts]:
             (self.inventory / "host_vars" / f"{name}.json").write_text(json.dumps(values), encoding="utf-8")
 
-    def faulty(self, number: int, **more: str) -> None:
-        """More variables of the server's environment on this host alone."""
-        service = kimi_service(INSTANCE, PORT, **more)
-        self.ask(number, sglang_environment=service["sglang_environment"])
+    def faulty(self, number: int, more: dict[str, Any] | None = None, **environment: str) -> None:
+        """More variables of the server's environment on this host alone; ``more``: of the role's."""
+        service = kimi_service(INSTANCE, PORT, **environment)
+        self.ask(number, sglang_environment=service["sglang_environment"], **more or {})
 
     def play(
         self, values: dict[str, Any] | None = None, *options: str, playbook: str = "inferops.sglang.deploy_k26",
@@ -108,10 +109,13 @@ class Fleet:
 
     # what happens
 
-    def lose(self, number: int) -> str:
+    def losing(self, number: int) -> str:
         """A command of this machine after which no connection to the host lives or begins; ``find`` ends that."""
-        kill = "systemctl stop ssh.socket ssh.service 2>/dev/null; pkill -KILL sshd; true"
-        return f"{ROOT}/tests/hosts/hosts exec {self.hosts[number].name} sh -c '{kill}'"
+        return f"{ROOT}/tests/hosts/hosts exec {self.hosts[number].name} sh -c '{_NO_SSH}'"
+
+    def lose(self, number: int) -> None:
+        """The same, now."""
+        self.hosts[number].shell(_NO_SSH)
 
     def find(self, number: int) -> None:
         self.hosts[number].shell("systemctl start ssh.service")
