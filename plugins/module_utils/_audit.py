@@ -34,8 +34,8 @@ _DEPLOY = "run the playbook for this host: it proves what runs, or mends it"
 class Terms:
     """What hosts are held against.
 
-    ``required_tokens``: of every rank, 0 for what each receipt accepted; asked of the role's ``instance`` alone if that is named.
-    The rest as the gate takes it; ``headroom_gib``: what is to stay free on a card, beyond which memory is idle.
+    ``required_tokens``: of every rank, 0 for what each receipt accepted. If the role's ``instance`` is named it is asked of that one, and of
+    what has no receipt to be held against. The rest as the gate takes it; ``headroom_gib``: what is to stay free on a card, beyond which memory is idle.
     """
 
     required_tokens: int = 0
@@ -63,6 +63,10 @@ class Judged:
     @property
     def accepted(self) -> bool:
         return not self.findings
+
+    @property
+    def runs(self) -> bool:
+        return _runs(self.seen)
 
     @property
     def receipt(self) -> Mapping[str, Any]:
@@ -108,8 +112,7 @@ class _Case:
 
     @property
     def runs(self) -> bool:
-        service = self.seen.service
-        return service is not None and service.exists and not service.dead
+        return _runs(self.seen)
 
     @property
     def is_the_accepted_start(self) -> bool:
@@ -120,8 +123,12 @@ class _Case:
     @property
     def outlived_its_log(self) -> bool:
         """Whether the journal has lost the figures of a start that the gate proved when they were there."""
-        unseen = not any(pool_tokens(rank) for rank in _mappings(self.allocation.get("ranks")))
-        return unseen and self.is_the_accepted_start and self.allocation.get("failure") is None
+        return self.is_unseen and self.is_the_accepted_start and self.allocation.get("failure") is None
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether the journal shows no pool of it."""
+        return not any(pool_tokens(rank) for rank in _mappings(self.allocation.get("ranks")))
 
     @property
     def is_drifted(self) -> bool:
@@ -134,6 +141,10 @@ class _Case:
         return self.runs and service is not None and bool(accepted) and service.digest != accepted
 
 
+def _runs(seen: Instance) -> bool:
+    return seen.service is not None and seen.service.exists and not seen.service.dead
+
+
 def _receipt(seen: Instance) -> Mapping[str, Any]:
     found = seen.kept.get("receipt.json")
     return found if isinstance(found, Mapping) else {}
@@ -141,9 +152,9 @@ def _receipt(seen: Instance) -> Mapping[str, Any]:
 
 def _required(seen: Instance, terms: Terms) -> tuple[int, str]:
     """Tokens that every rank must hold, and who says so."""
-    if terms.required_tokens and terms.instance in ("", seen.name):
-        return terms.required_tokens, "asked"
     accepted = count(_receipt(seen).get("required_tokens"))
+    if terms.required_tokens and (terms.instance in ("", seen.name) or not accepted):
+        return terms.required_tokens, "asked"
     return (accepted, "receipt") if accepted else (0, "")
 
 
@@ -230,6 +241,10 @@ def _boot(case: _Case) -> Iterator[Finding]:
             found = f"{tokens:,} tokens, {case.required - tokens:,} short, by the receipt of this start"
             yield Finding("pool", None, f"{case.required:,} tokens", found, _DEPLOY)
         return
+    if case.is_unseen and case.seen.gaps and case.allocation.get("failure") is None:
+        do = "start the server again, with its journal kept (SystemMaxUse=, Storage=persistent)"
+        yield Finding("log", None, "the log of the start that runs", "; ".join(case.seen.gaps), do)
+        return
     for finding in case.verdict.findings:
         # of a unit that drifted, the drift is the cause
         if finding.check != "flags" or not case.is_drifted:
@@ -265,8 +280,8 @@ def _drifted(case: _Case) -> Iterator[Finding]:
 
 
 def _drained(case: _Case) -> Iterator[Finding]:
-    if case.seen.kept.get("drained.json"):
-        found = f"taken out of its balancers ({case.seen.drained_since or 'when is not known'}) and not put back"
+    if case.seen.drained_since:
+        found = f"taken out of its balancers ({case.seen.drained_since}) and not put back"
         do = "run the playbook for this host, which puts it back once it is accepted; while a rollout is under way, wait for its end"
         yield Finding("drained", None, "a server that gets requests", found, do)
 
@@ -348,7 +363,8 @@ def instance_data(judged: Judged) -> dict[str, Any]:
     """One instance as plain data."""
     seen, receipt, allocation = judged.seen, judged.receipt, judged.seen.allocation or {}
     service = seen.service
-    outlived = judged.proof == "receipt"
+    # figures of a start that is over are in its allocation, and nowhere else
+    boot = receipt if judged.proof == "receipt" else allocation if judged.runs else {}
     return {
         "name": seen.name or seen.unit[: -len(".service")],
         "unit": seen.unit,
@@ -360,7 +376,7 @@ def instance_data(judged: Judged) -> dict[str, Any]:
         "sub_state": service.sub_state if service else "",
         "restarts": service.n_restarts if service else None,
         "invocation_id": service.invocation_id if service else "",
-        "started_at": allocation.get("started_at") or (receipt.get("started_at") if outlived else None),
+        "started_at": boot.get("started_at"),
         "sglang_version": allocation.get("sglang_version") or receipt.get("sglang_version"),
         "release": receipt.get("release") or seen.server.image or seen.server.python_home,
         "mem_fraction_static": _fraction(judged),
@@ -369,16 +385,16 @@ def instance_data(judged: Judged) -> dict[str, Any]:
         "min_tokens": judged.min_tokens,
         "proof": judged.proof,
         "predicted_tokens": count(receipt.get("predicted_tokens")),
-        "headroom_gib": number_of(receipt.get("headroom_gib") if outlived else allocation.get("min_avail_gib")),
+        "headroom_gib": number_of(boot.get("headroom_gib", boot.get("min_avail_gib"))),
         "answer": asdict(seen.answer),
-        "drained": bool(seen.kept.get("drained.json")),
+        "drained": bool(seen.drained_since),
         "drift": list(judged.drift),
         "flags": {name: HIDDEN if is_secret_flag(name) else value for name, value in plain(seen.server).items()},
         "checkpoints": receipt.get("checkpoints") if isinstance(receipt.get("checkpoints"), Mapping) else {},
         "accepted": judged.accepted,
         "findings": [_finding_data(finding) for finding in judged.findings],
         "warnings": list(judged.warnings),
-        "rows": as_data(judged.verdict)["rows"] if not outlived else _kept_rows(judged),
+        "rows": _kept_rows(judged) if boot is receipt else as_data(judged.verdict)["rows"] if judged.runs else [],
         "receipt": {**receipt},
         "allocation": {**allocation},
     }

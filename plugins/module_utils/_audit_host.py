@@ -38,8 +38,10 @@ UNIT_FOLDERS = (
 _RUNNING = ("active", "activating", "reloading", "deactivating")
 _ENABLED = ("enabled", "enabled-runtime")
 _PROPERTIES = ("Id", "ActiveState", "UnitFileState", "FragmentPath", "DropInPaths", "ControlGroup")
-_KEPT = ("receipt.json", "accepted.json", "verdict.json", "drained.json")
-_ANSWER_S = 5.0
+_KEPT = ("receipt.json", "accepted.json", "verdict.json")
+_DRAINED = "drained.json"
+# SGLang itself takes 20 s to say that nothing moves
+_ANSWER_S = 25.0
 _REACHED: Mapping[str, str] = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1", "localhost": "127.0.0.1"}
 
 # host, port, whether by TLS, path, seconds -> status; raises OSError
@@ -61,8 +63,9 @@ class Answer:
 class Instance:
     """One unit that starts SGLang. ``name``: the role's instance, empty for a unit of somebody else.
 
-    ``kept``: what the role keeps of it by the file's name, as far as it is readable: receipt.json, accepted.json, verdict.json,
-    drained.json. ``gaps``: what is missing from its log. ``pids``: of all its processes. ``problem``: why it could not be read whole.
+    ``kept``: what the role keeps of it by the file's name, as far as it is readable: receipt.json, accepted.json, verdict.json.
+    ``drained_since``: when it was taken out of its balancers, empty where it is not. ``gaps``: what is missing from its log. ``pids``: of
+    all its processes. ``problem``: why it could not be read whole.
     """
 
     unit: str
@@ -216,7 +219,8 @@ def _kept(sight: Sight, folder: str) -> dict[str, Any]:
             found[name] = json.loads(sight.text(os.path.join(folder, name)) or "null")
         except (ValueError, RecursionError):
             found[name] = None
-    state = sight.state(os.path.join(folder, "drained.json")) if found["drained.json"] else None
+    # whatever is in it: one that is cut means that a server is out, too
+    state = sight.state(os.path.join(folder, _DRAINED))
     since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(state.st_mtime)) if state else ""
     return {"kept": {name: value for name, value in found.items() if value}, "drained_since": since}
 

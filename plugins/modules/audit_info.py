@@ -39,7 +39,9 @@ options:
     type: int
     default: 0
   instance:
-    description: The instance of the role that O(context_length) and O(pool_target) are asked of. Empty asks them of all.
+    description:
+      - The instance of the role that O(context_length) and O(pool_target) are asked of, beside units without a receipt. Empty asks them of
+        all.
     type: str
     default: ""
   min_avail_gib:

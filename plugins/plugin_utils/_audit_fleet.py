@@ -133,18 +133,19 @@ def _finding(check: str, asked: str, found: str, do: str) -> dict[str, Any]:
 
 
 def _class(instance: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]]) -> FleetClass:
+    # what was accepted is what the host was planned as; what a unit drifted to is no class of its own
+    receipt = instance["receipt"]
+    flags = receipt["flags"] if isinstance(receipt.get("flags"), Mapping) else instance["flags"]
     args = instance["allocation"].get("server_args")
-    device = args.get("device") if isinstance(args, Mapping) else None
+    shown = args.get("device") if isinstance(args, Mapping) else None
     own = [card for card in gpus if instance["unit"] in card["units"]]
-    # what was accepted is what the host was planned as; flags that a drifted unit has are no class of their own
-    accepted = instance["receipt"].get("flags")
     return class_of(Ingredients(
         cards=own or gpus,
-        sglang_version=str(instance["sglang_version"] or ""),
+        sglang_version=str(receipt.get("sglang_version") or instance["sglang_version"] or ""),
         release=str(instance["release"] or ""),
         checkpoints=instance["checkpoints"],
-        device=str(device or ""),
-        flags=accepted if isinstance(accepted, Mapping) else instance["flags"],
+        device=str(flags.get("device") or shown or "cuda"),
+        flags=flags,
     ))  # fmt: skip
 
 
@@ -173,12 +174,12 @@ def _set_beside(hosts: Sequence[Host]) -> list[dict[str, Any]]:
 
 def _apart(instance: Mapping[str, Any], pool: int | None, fraction: float | None, members: int) -> Iterator[str]:
     own, own_fraction = instance["min_tokens"], instance["mem_fraction_static"]
-    lower = fraction is not None and own_fraction is not None and own_fraction < fraction - FRACTION_STEP
-    by_fraction = f"; its fraction is {own_fraction:.4f}, theirs {fraction:.4f}" if lower else ""
+    off = own_fraction - fraction if fraction is not None and own_fraction is not None else 0.0
+    by_fraction = f"; its fraction is {own_fraction:.4f}, theirs {fraction:.4f}" if abs(off) > FRACTION_STEP else ""
     if pool and own and abs(own - pool) > ALIKE * pool:
         less = "fewer" if own < pool else "more"
         yield f"{own:,} tokens, {abs(own - pool):,} {less} than the {pool:,} of its class ({members} servers){by_fraction}"
-    elif lower:
+    elif off < -FRACTION_STEP:
         yield f"its fraction {own_fraction:.4f} is under the {fraction:.4f} of its class ({members} servers)"
 
 
