@@ -103,11 +103,17 @@ class Boot:
     mamba_slots: Optional[int] = None
     state_flags: Mapping[str, Any] = field(default_factory=dict)
     started_at: Optional[str] = None
+    # of a start that another host stands in with: that host, and what was made of it
+    host: Optional[str] = None
+    taught: Optional[str] = None
 
     @property
     def name(self) -> str:
         """Which start it is, by what is known of it, as the subject of a sentence."""
         which = f"The start of {self.started_at}" if self.started_at else "A start"
+        if self.host is not None:
+            share = "" if self.fraction is None else f", here at {self.fraction:.4f},"
+            return f"{which} on {self.host}{share}"
         return which if self.fraction is None else f"{which} at {self.fraction:g}"
 
     def anchor(self) -> Optional[Anchor]:
@@ -213,6 +219,7 @@ def _read(entry: Mapping[str, Any], auto_kv_bytes: Optional[float]) -> Boot:
     listed = entry.get("ranks")
     ranks = [rank for rank in listed if isinstance(rank, Mapping)] if isinstance(listed, list) else []
     failure = _mapping(entry.get("failure"))
+    lesson = _mapping(entry.get("lesson"))
     return Boot(
         facts=_facts(entry, args, ranks, auto_kv_bytes),
         fraction=_share(args.get("mem_fraction_static")),
@@ -238,6 +245,8 @@ def _read(entry: Mapping[str, Any], auto_kv_bytes: Optional[float]) -> Boot:
         mamba_slots=min((slots for slots in (_count(rank.get("mamba_slots")) for rank in ranks) if slots), default=None),
         state_flags=_state_flags(args),
         started_at=(_string(entry.get("started_at")) or "")[:MOST_STAMP_TEXT] or None,
+        host=_string(lesson.get("host")),
+        taught=_string(lesson.get("text")),
     )
 
 

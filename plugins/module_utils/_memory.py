@@ -129,6 +129,8 @@ def find_memory(
     as_auto = kv_type(era, target, replace(deployment, kv_cache_dtype="auto")).width
     starts, notes = matching(read_boots(sources.observed, as_auto), _wanted(case))
     notes.extend(type_notes(era, target, deployment))
+    # starts of other hosts come from one host, and one sentence says what was made of them
+    notes.extend([boot.taught for boot in starts if boot.taught][:1])
     anchors = [anchor for anchor in (boot.anchor() for boot in starts) if anchor is not None]
     notes.extend(_unmodelled_notes(starts))
     if anchors:
