@@ -27,7 +27,7 @@ _MAKERS = ("NVIDIA ", "AMD ")
 class Ingredients:
     """What makes a class. Memory in GiB.
 
-    ``cards``: as ``preflight_info`` returns ``gpus``. ``free_gib``: free memory of the ranks as it is given, where no card is seen.
+    ``cards``: as ``preflight_info`` returns ``gpus``. ``free_gib``: free memory of the ranks where it is told and not read.
     ``checkpoints``: as ``preflight_info`` returns them. ``weights_gib`` and ``draft_weights_gib`` stand in for a checkpoint of
     which nothing but its config.json is there; 0 is not given.
     """
@@ -60,6 +60,8 @@ def class_of(what: Ingredients) -> FleetClass:
     """The class of a host that is to run this."""
     facts = {
         "cards": _cards(what),
+        # figures of the two kinds are not to be compared
+        "free": "told" if what.free_gib else "read",
         "sglang_version": what.sglang_version,
         "release": posixpath.basename(what.release.rstrip("/")),
         "model": _weights_of(what.checkpoints.get("model"), what.weights_gib),
@@ -73,7 +75,7 @@ def class_of(what: Ingredients) -> FleetClass:
 
 
 def _cards(what: Ingredients) -> list[list[Any]]:
-    """Cards of each kind: how many, their name, and their GiB; or only the free GiB that are given, without a name."""
+    """Cards of each kind: how many, their name, and their GiB; or only the free GiB that are told, without a name."""
     kinds = Counter((str(card.get("name") or ""), round(float(card.get("total_gib") or 0), 1)) for card in what.cards)
     if kinds:
         return [[count, name, gib] for (name, gib), count in sorted(kinds.items())]

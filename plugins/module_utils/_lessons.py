@@ -3,15 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a start on one host teaches the others of its class. Private to this collection: may change at any time.
 
-A lesson is plain data: C(host), C(fleet_class) (key of the class), C(free_gib) (what the plan of that host reckoned to be free on a
-rank before the weights), C(seen_at) (when the start began, as its log says), C(accepted), and C(boot) (the start as
-C(allocation_info) returns it, with what a plan and a report read of it). All memory is GiB.
+A lesson is plain data: C(host), C(fleet_class) (key of the class), C(free_gib) (what was free on a rank of that host before the start,
+as its cards or its inventory tell it; only differences between hosts count), C(seen_at) (when the start began, as its log says),
+C(accepted), and C(boot) (the start as C(allocation_info) returns it, with what a plan and a report read of it). All memory is GiB.
 
 Why a start can be carried over: with P free before the weights and f the fraction, SGLang gives f * P to weights and pool, whatever
 P is. So the pool that a start showed comes on another card with the same f * P, and what that leaves is smaller or larger by as much
 as P is. A lesson is therefore told to another host as the start would have looked there::
 
-    P' = P + difference of what was reckoned - margin      f' = f * P / P'      all that was left: + (P' - P)
+    P' = P + difference of free_gib - margin      f' = f * P / P'      all that was left: + (P' - P)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, Optional
 
 Lesson = Mapping[str, Any]
 
-# what the record of a start says about it: its class, and what the plan before it reckoned to be free
+# what the record of a start says about it: its class, and what was free before it
 CLASS_MARK = "fleet_class"
 FREE_MARK = "reckoned_free_gib"
 
@@ -58,7 +58,7 @@ _LEFT = ("available_gpu_mem_gib", "min_avail_gib")
 
 
 def lessons_from_outcome(outcome: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What the starts of one host in this run teach; nothing where it started nothing of its class, or has not said what it reckoned.
+    """What the starts of one host in this run teach; nothing where it started nothing of its class, or has not said what was free.
 
     ``outcome``: as the role leaves it, with C(free_gib).
     """
@@ -80,9 +80,9 @@ def lessons_from_outcome(outcome: Mapping[str, Any]) -> list[dict[str, Any]]:
 def lessons_from_kept(
     host: str, class_key: str, free_gib: float, boots: Iterable[Mapping[str, Any]], receipt: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """What the starts that a host has kept teach its class: those that are marked with it, and with what was reckoned then.
+    """What the starts that a host has kept teach its class: those that are marked with it, and with what was free then.
 
-    ``free_gib``: what is reckoned now. Where that has moved since, the host is not what it was, and its old starts teach nobody.
+    ``free_gib``: what is free now. Where that has moved since, the host is not what it was, and its old starts teach nobody.
     """
     found = []
     for boot in boots:
@@ -123,7 +123,7 @@ def fleet_boots(
 ) -> list[dict[str, Any]]:
     """The starts for a plan of this class on a host without any of its own, oldest first, as they would have looked there.
 
-    ``lessons``: by class, the best first. ``free_gib``: what is reckoned to be free on a rank of this host. ``own``: starts of this
+    ``lessons``: by class, the best first. ``free_gib``: what is free on a rank of this host. ``own``: starts of this
     host; as soon as one of them is of this class and teaches, no others are needed. ``given``: the free memory is told and was not read
     from the cards. All are of one host, as a line through starts of two would show how they differ.
     """

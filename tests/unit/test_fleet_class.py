@@ -33,6 +33,7 @@ def test_what_a_class_is_made_of() -> None:
     found = fleet_class(HOST, FLAGS, **ASKED)
     assert found["facts"] == {
         "cards": [[8, "NVIDIA RTX PRO 6000 Blackwell Server Edition", 95.6]],
+        "free": "read",
         "sglang_version": "0.5.12.post1",
         "release": "0.5.12.post1-3f2a",
         "model": "8d3f",
@@ -44,7 +45,7 @@ def test_what_a_class_is_made_of() -> None:
 
 
 def test_the_key_is_of_the_canonical_text() -> None:
-    text = '{"cards":[],"device":"cpu","draft":"","flags":{"tp-size":"1"},"model":"","release":"","sglang_version":""}'
+    text = '{"cards":[],"device":"cpu","draft":"","flags":{"tp-size":"1"},"free":"read","model":"","release":"","sglang_version":""}'
     found = fleet_class({}, {"tp-size": 1, "port": 1}, device="cpu")
     assert (found["key"], found["title"]) == (hashlib.sha256(text.encode()).hexdigest()[:12], "cpu")
 
@@ -78,6 +79,7 @@ OTHERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({}, {"sglang_version": "0.5.13"}),
     ({}, {"release": "/opt/sglang/releases/0.5.12.post1-77aa"}),
     ({}, {"device": "cpu"}),
+    ({}, {"gpu_free_gib": [93.7]}),
     ({"host": BARE, "gpu_free_gib": [93.7]}, {"host": BARE, "gpu_free_gib": [80]}),
     ({"host": BARE, "weights_gib": 72.4}, {"host": BARE, "weights_gib": 36.2}),
     ({"host": BARE, "draft_weights_gib": 1.31}, {"host": BARE}),
