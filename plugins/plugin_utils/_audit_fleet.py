@@ -318,7 +318,7 @@ def _against(host: Mapping[str, Any]) -> Iterator[str]:
         if findings:
             yield f"{place}:"
         for (check, found, do), ranks in _grouped(findings).items():
-            yield f"  - {check}: {f'{_ranks(ranks)}: ' if ranks else ''}{found}"
+            yield f"  - {check}: {f'{_ranks(ranks)}: ' if ranks else ''}{found.removeprefix(f'{check}: ')}"
             if do:
                 yield f"    do: {do}"
 

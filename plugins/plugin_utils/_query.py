@@ -13,7 +13,7 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-# a comparison of sizes with a text: JMESPath answers with null, whatever the text is
+# a comparison by size with a text
 _TEXT_AS_NUMBER = re.compile(r"(?:[<>]=?\s*'([\d.]+)'|'([\d.]+)'\s*[<>])")
 # a number without the marks that JMESPath wants
 _BARE_NUMBER = re.compile(r"[<>=!]=?\s*(\d[\d_.,]*)(?![\d`])")
@@ -36,11 +36,14 @@ def query(data: Any, expression: Any) -> Any:
     text = str(expression)
     number = next((found for match in _TEXT_AS_NUMBER.finditer(text) for found in match.groups() if found), None)
     if number is not None:
-        raise _error(text, f"a comparison with the text '{number}', which is never true", f"write the number in backticks: `{number}`")
+        raise _error(text, f"a comparison by size with the text '{number}'", f"write the number in backticks: `{number}`")
     try:
         return jmespath.search(text, _plain(data))
     except exceptions.ParseError as error:
         raise _error(text, _place(text, error), _advice(text)) from None
+    except TypeError as error:
+        do = "compare numbers with numbers; those of your own stand in backticks"
+        raise _error(text, f"that values cannot be compared ({error})", do) from None
     except (exceptions.JMESPathError, ValueError) as error:
         raise _error(text, " ".join(str(error).split()), "see the functions and types of JMESPath, and what is null in this data") from None
 
