@@ -14,17 +14,9 @@ from typing import Any, Optional
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible.utils.vars import load_extra_vars
-from ansible_collections.inferops.sglang.plugins.plugin_utils import _rollout
+from ansible_collections.inferops.sglang.plugins.module_utils import _lessons
+from ansible_collections.inferops.sglang.plugins.plugin_utils import _lesson_store, _rollout
 from ansible_collections.inferops.sglang.plugins.plugin_utils._report_files import ReportError, write_report
-
-try:
-    from ansible_collections.inferops.sglang.plugins.module_utils import _lessons
-    from ansible_collections.inferops.sglang.plugins.plugin_utils import _lesson_store
-except ImportError:
-    class _lessons:
-        merge = staticmethod(lambda x: {})
-        lessons_from_outcome = staticmethod(lambda x: [])
-        lessons_from_kept = staticmethod(lambda *x: [])
 
 STEPS = ("plan", "batch", "judge")
 
@@ -158,6 +150,11 @@ class ActionModule(ActionBase):
             paths: dict[str, Any] = write_report(folder, report)
         except ReportError as error:
             self._warnings.append(str(error))
+            return {}
+        # a page that cannot be drawn must not leave servers half rolled out
+        except Exception as error:
+            self._warnings.append(
+                f"asked to write the report to {folder}, found {type(error).__name__}: {error}; the rollout goes on without one")
             return {}
         if report["finished"]:
             Display().display(f"Report: {paths['html']}", stderr=True)
