@@ -27,10 +27,12 @@ FREE_MARK = "reckoned_free_gib"
 
 MOST_OF_A_CLASS = 3
 
-# Half a unit of the last place of a log, in each of two readings: what equal cards differ by without anybody seeing it.
-READING_MARGIN_GIB = 0.01
+# What a difference of two readings hides: tools give memory in whole MiB, which is half of one in each.
+READ_MARGIN_GIB = 0.001
 # By so much equal cards of one host do not differ by themselves: something else held memory there.
 UNEVEN_GIB = 0.5
+# Figures nearer than that are the same.
+_SAME_GIB = 0.0004
 # these two are about the fraction; any other cause of a death is that host's own
 _ABOUT_MEMORY = ("raise", "lower")
 
@@ -167,12 +169,12 @@ def _told(lesson: Lesson, free_gib: float, given: bool) -> Optional[dict[str, An
     """The start of a lesson as it would have looked with so much free; None where its weights would not fit."""
     boot = lesson["boot"]
     there = _lowest(boot, "avail_before_weights_gib") or float(lesson["free_gib"])
-    margin = margin_gib(boot, given)
+    margin = margin_gib(float(lesson["free_gib"]), free_gib, given)
     here = there + free_gib - float(lesson["free_gib"]) - margin
     after_weights = _lowest(boot, "avail_after_weights_gib")
     if here <= 0 or (after_weights is not None and after_weights + here - there <= 0):
         return None
-    text = _text(lesson, there, here, margin, given)
+    text = _text(lesson, here, free_gib - float(lesson["free_gib"]), margin)
     left = {name: _moved(boot.get(name), here - there) for name in _LEFT if name in boot}
     return {
         **boot,
@@ -185,22 +187,29 @@ def _told(lesson: Lesson, free_gib: float, given: bool) -> Optional[dict[str, An
     }
 
 
-def margin_gib(boot: Mapping[str, Any], given: bool) -> float:
-    """GiB that this host is reckoned to have less than the figures say.
+def margin_gib(there: float, here: float, given: bool) -> float:
+    """GiB that a host is taken to have less than the figures say, for they are rounded: half a unit of the last place of each.
 
-    Between cards that were read, what a reading hides. Where free memory was only told, the cards themselves may differ as well: as
-    much as those of the host that taught did, of which the fullest counts.
+    None where both are the same: equal cards then run with the same fraction, and what is below a MiB is a dozen tokens.
     """
-    return max(READING_MARGIN_GIB, _unevenness(boot)) if given else READING_MARGIN_GIB
+    if abs(here - there) < _SAME_GIB:
+        return 0.0
+    return max(_unit(there), _unit(here)) if given else READ_MARGIN_GIB
 
 
-def _text(lesson: Lesson, there: float, here: float, margin: float, given: bool) -> str:
-    moved = here - there + margin
-    differ = f", {abs(moved):.2f} GiB {'more' if moved > 0 else 'less'} than there," if abs(moved) >= READING_MARGIN_GIB / 2 else ""
-    why = "equal cards may differ by as much, and here the free memory was told, not read" if given else "two readings may hide as much"
+def _unit(told: float) -> float:
+    """One of the last place with which a figure is told."""
+    decimals = f"{told:.3f}".rstrip("0").partition(".")[2]
+    return float(10 ** -len(decimals))
+
+
+def _text(lesson: Lesson, here: float, differ: float, margin: float) -> str:
+    known = "as there"
+    if margin:
+        known = f"{abs(differ):.3g} GiB {'more' if differ > 0 else 'less'} than there and {margin:.3g} off, which such figures may hide"
     return (
         f"A start on {lesson['host']}, which is of the same class, stands in for one of this host: weights and pool take the same memory, "
-        f"and {here:.2f} GiB are reckoned free before the weights{differ} with {margin:.2f} GiB taken off: {why}."
+        f"and {here:.2f} GiB are reckoned free before the weights ({known})."
     )
 
 
