@@ -16,6 +16,8 @@ from typing import Any
 PASS = "sglang_gate_passed"
 # names that only the role and its plays set: given from outside they could stand for a pass
 _PRIVATE = "__sglang_"
+# actions after which the process is the one that it was
+_LEFT_ALONE = ("nothing", "reload")
 
 Report = dict[str, Any]
 
@@ -77,9 +79,10 @@ def refusal_of_plan(surveys: Sequence[Survey]) -> str:
 
 
 def order_of(surveys: Iterable[Survey]) -> tuple[list[str], list[str]]:
-    """Hosts that no request misses, several at a time; then those whose server has to be stopped."""
+    """Hosts that no request misses, those that start first; then those whose server has to be stopped."""
     planned = [survey for survey in surveys if survey.planned]
-    return [survey.host for survey in planned if not survey.serving], [survey.host for survey in planned if survey.serving]
+    free = sorted((survey for survey in planned if not survey.serving), key=lambda survey: survey.action in _LEFT_ALONE)
+    return [survey.host for survey in free], [survey.host for survey in planned if survey.serving]
 
 
 def earlier_hosts(rollout: Mapping[str, Any], play: Sequence[str], batch: Collection[str]) -> list[str]:
