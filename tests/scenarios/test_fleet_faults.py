@@ -90,7 +90,7 @@ def test_a_host_that_is_refused_ends_the_rollout_and_serves_what_it_did(served: 
     assert "The last accepted service runs again (fraction 0.9259, 200,099 tokens)" in run.text
     assert stands(before, served.serving(), requests) == case.stands
     report = served.report()
-    assert (report["state"], report["finished"]) == ("stopped", True)
+    assert (report["state"], report["finished"]) == ("refused", True)
     assert served.states() == case.states
     refused = report["hosts"][case.host]
     assert refused["refusal"]
@@ -104,7 +104,7 @@ def test_nothing_begins_while_one_host_cannot_be_planned_and_another_cannot_be_r
     run = served.play({"sglang_max_running_requests": requests})
     served.find(3)
     served.faulty(2, STANDIN_FAULT_FILE=FAULT_FILE)
-    assert run.code == 2, run.text
+    assert run.code == 4, run.text
     assert "found 2 that cannot take part; no host was changed" in run.text
     assert "faults-4: could not be reached" in run.text
     assert stands(before, served.serving(), requests) == ["untouched"] * 4
@@ -176,7 +176,7 @@ def test_a_run_that_is_killed_before_it_puts_a_server_back_is_finished_by_the_ne
 
 def test_a_way_back_that_fails_is_said_and_the_next_run_mends_it(served: Fleet, requests: int) -> None:
     before = served.serving()
-    served[0].shell(f"echo oom_capture >{FAULT_FILE}")
+    served[0].shell(f"echo crash_loop >{FAULT_FILE}")
     run = served.play({"sglang_max_running_requests": requests})
     served[0].shell(f"rm {FAULT_FILE}")
     assert run.code == 2, run.text
