@@ -684,6 +684,33 @@ def test_generation_is_cut_to_what_the_pool_leaves(boot):
     assert json.loads(answer)["meta_info"]["completion_tokens"] == 98  # 1000 - 1 - 900 - 1
 
 
+def test_a_stream_comes_token_by_token_and_is_counted_while_it_lasts(boot):
+    server = boot("0.5.23", "llama", ["--max-total-tokens", "1000", "--context-length", "3000"], {**SMALL, "STANDIN_TOKEN_SECONDS": "0.1"})
+    server.wait_for(READY)
+
+    def running() -> int:
+        return json.loads(server.ask("/v1/loads")[1])["loads"][0]["num_running_reqs"]
+
+    body = {"text": "two words", "stream": True, "sampling_params": {"max_new_tokens": 6}}
+    request = urllib.request.Request(f"http://127.0.0.1:{server.port}/generate", json.dumps(body).encode())
+    assert running() == 0
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+        events = [answer.readline()]
+        assert running() == 1
+        events += [line for line in answer if line.strip()]
+    assert running() == 0
+    *tokens, done = [line.decode().strip().removeprefix("data: ") for line in events]
+    assert done == "[DONE]"
+    assert [json.loads(event)["meta_info"]["completion_tokens"] for event in tokens] == [1, 2, 3, 4, 5, 6]
+    assert [json.loads(event)["meta_info"]["finish_reason"] for event in tokens[-2:]] == [None, {"type": "length", "length": 6}]
+    # refused, a stream has status 200 all the same
+    status, text = server.ask("/generate", {"text": "w " * 994, "stream": True})
+    assert (status, text.count("Input length (994 tokens) exceeds"), text.strip().splitlines()[-1]) == (200, 1, "data: [DONE]")
+    status, text = server.ask("/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 2, "stream": True})
+    assert (status, text.count('"delta"'), text.count('"finish_reason": "length"')) == (200, 2, 1)
+
+
 def test_information_endpoints(boot, models):
     flags = [*START2, "--context-length", "200000", "--served-model-name", "k26", "--enable-metrics"]
     server = boot("0.5.12.post1", "kimi", flags, KIMI_REAL)

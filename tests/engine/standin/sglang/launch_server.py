@@ -12,11 +12,11 @@ Imitated, by release from 0.5.9 to 0.5.23:
 - the size of the pools, by an arithmetic of its own: MLA, DSA and GQA targets, DFLASH and EAGLE drafts, page size,
   --max-total-tokens, pipeline stages, dp-attention, the minimum over the ranks;
 - failures: what they print, which process dies of what, and the exit status that is left;
-- HTTP: /health, /health_generate, /model_info, /server_info and their old names, /v1/models, /metrics, /generate,
-  /v1/completions, /v1/chat/completions; the API key; the refusal of prompts that are too long;
+- HTTP: /health, /health_generate, /model_info, /server_info and their old names, /v1/models, /v1/loads, /metrics, /generate,
+  /v1/completions, /v1/chat/completions, as streams too; the API key; the refusal of prompts that are too long;
 - the end by SIGTERM: status 0 from 0.5.20 on, death by SIGKILL before.
 
-Not imitated: any computing, any use of memory, tokens (a token is a word), streaming, several nodes, the
+Not imitated: any computing, any use of memory, tokens (a token is a word), several nodes, the
 detokenizer process, prefill and piecewise graphs, sliding-window and state pools, FP8 K/V chosen by the checkpoint,
 an automatic --mem-fraction-static (0.88 stands in), float32 rounding of measured memory, times.
 Source lines of tracebacks are not SGLang's; their last lines are.
@@ -27,6 +27,7 @@ The machine is described by the environment (GiB are per rank, numbers may be de
   STANDIN_DRAFT_WEIGHTS_GIB  the draft's weights (1.3)
   STANDIN_GRAPH_GIB          the target's graphs; a draft's take a quarter of it on top (1.5)
   STANDIN_STEP_SECONDS       length of a phase (0.05)
+  STANDIN_TOKEN_SECONDS      what a token of an answer takes, after the prompt (0)
   STANDIN_DDTREE             1: a fork that knows the algorithm DDTREE, sized like DFLASH
   STANDIN_CHANGE             arguments that the server_args= record shows otherwise than given: name=value,name=value
   STANDIN_FAULT              faults, comma-separated; faults.py lists them

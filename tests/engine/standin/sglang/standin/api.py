@@ -9,7 +9,9 @@ import contextlib
 import hmac
 import json
 import threading
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Callable
@@ -34,6 +36,19 @@ class State:
     config: dict[str, Any]
     starting: bool = True
     stopping: bool = False
+    requests: int = 0  # under way: from the prompt to the last token
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextlib.contextmanager
+    def request(self) -> Iterator[None]:
+        """One more request is under way."""
+        with self.lock:
+            self.requests += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.requests -= 1
 
 
 class Server(ThreadingHTTPServer):
@@ -89,6 +104,9 @@ class _Handler(BaseHTTPRequestHandler):
         return kind.lower() == "bearer" and hmac.compare_digest(token.encode(), key.encode())
 
     def _reply(self, status: int, content: Any) -> None:
+        if isinstance(content, Iterator):
+            self._stream(status, content)
+            return
         plain = isinstance(content, str)
         data = content.encode() if plain else json.dumps(content).encode()
         # before the answer, as uvicorn does: who has the answer finds the line in the log
@@ -99,6 +117,22 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
+
+
+    def _stream(self, status: int, events: Iterator[Any]) -> None:
+        log.access(f"{self.client_address[0]}:{self.client_address[1]}", self.requestline, f"{status} {HTTPStatus(status).phrase}")
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.send_response_only(status)
+            self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            for event in events:
+                self._chunk(f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n".encode())
+            self._chunk(b"")
+
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        self.wfile.flush()
 
 
 def _health(state: State, _body: Any) -> Answer:
@@ -169,6 +203,18 @@ def _metrics(state: State, _body: Any) -> Answer:
     return 200, "".join(lines)
 
 
+def _loads(state: State, _body: Any) -> Answer:
+    pools = state.start.pools
+    load = {
+        "dp_rank": 0,
+        "num_running_reqs": state.requests,
+        "num_waiting_reqs": 0,
+        "max_total_num_tokens": pools.tokens[0],
+        "max_running_requests": pools.requests[0],
+    }
+    return 200, {"version": state.version, "loads": [load]}
+
+
 def _generate(state: State, body: Any) -> Answer:
     prompt, params = body.get("input_ids") or body.get("text") or "", body.get("sampling_params") or {}
     if isinstance(prompt, str):
@@ -176,11 +222,16 @@ def _generate(state: State, body: Any) -> Answer:
     refusal = _refusal(state, len(prompt))
     if refusal:
         log.say(f"[http_server] Error: {refusal}")
-        return 400, {"error": {"message": refusal}}
-    made = _compute(state, len(prompt), params.get("max_new_tokens", 128))
-    reason = {"type": "length", "length": made}
-    meta = {"prompt_tokens": len(prompt), "completion_tokens": made, "cached_tokens": 0, "finish_reason": reason}
-    return 200, {"text": " word" * made, "output_ids": [1] * made, "meta_info": meta}
+        error = {"error": {"message": refusal}}
+        # a stream has begun by the time that it is refused
+        return (200, iter([error, "[DONE]"])) if body.get("stream") else (400, error)
+
+    def answer(made: int, last: bool) -> dict[str, Any]:
+        reason = {"type": "length", "length": made} if last else None
+        meta = {"prompt_tokens": len(prompt), "completion_tokens": made, "cached_tokens": 0, "finish_reason": reason}
+        return {"text": " word" * made, "output_ids": [1] * made, "meta_info": meta}
+
+    return 200, _answered(state, len(prompt), params.get("max_new_tokens", 128), bool(body.get("stream")), answer)
 
 
 def _completions(state: State, body: Any) -> Answer:
@@ -189,17 +240,44 @@ def _completions(state: State, body: Any) -> Answer:
 
 def _chat(state: State, body: Any) -> Answer:
     words: list[str] = " ".join(str(message.get("content")) for message in body.get("messages") or []).split()
-    return _openai(state, body, words, "chat.completion", lambda text: {"message": {"role": "assistant", "content": text}})
+    part = "delta" if body.get("stream") else "message"
+    return _openai(state, body, words, "chat.completion", lambda text: {part: {"role": "assistant", "content": text}})
 
 
 def _openai(state: State, body: Any, words: list[str], kind: str, choice: Callable[[str], dict[str, Any]]) -> Answer:
     refusal = _refusal(state, len(words))
     if refusal:
         return 400, {"object": "error", "message": refusal, "type": "BadRequestError", "param": None, "code": 400}
-    made = _compute(state, len(words), body.get("max_tokens") or 16)
-    usage = {"prompt_tokens": len(words), "completion_tokens": made, "total_tokens": len(words) + made}
-    choices = [{"index": 0, "finish_reason": "length", **choice(" word" * made)}]
-    return 200, {"id": "standin", "object": kind, "model": state.start.args.served_model_name, "choices": choices, "usage": usage}
+    stream = bool(body.get("stream"))
+    model = state.start.args.served_model_name
+
+    def answer(made: int, last: bool) -> dict[str, Any]:
+        choices = [{"index": 0, "finish_reason": "length" if last else None, **choice(" word" * (1 if stream else made))}]
+        if stream:
+            return {"id": "standin", "object": f"{kind}.chunk" if kind == "chat.completion" else kind, "model": model, "choices": choices}
+        usage = {"prompt_tokens": len(words), "completion_tokens": made, "total_tokens": len(words) + made}
+        return {"id": "standin", "object": kind, "model": model, "choices": choices, "usage": usage}
+
+    return 200, _answered(state, len(words), body.get("max_tokens") or 16, stream, answer)
+
+
+def _answered(state: State, tokens: int, wanted: int, stream: bool, answer: Callable[[int, bool], dict[str, Any]]) -> Any:
+    """The whole answer, or an iterator over what is there after each token."""
+    if stream:
+        return _events(state, tokens, wanted, answer)
+    with state.request():
+        made = _compute(state, tokens, wanted)
+        time.sleep(made * state.start.token)
+        return answer(made, True)
+
+
+def _events(state: State, tokens: int, wanted: int, answer: Callable[[int, bool], dict[str, Any]]) -> Iterator[Any]:
+    with state.request():
+        made = _compute(state, tokens, wanted)
+        for number in range(1, made + 1):
+            time.sleep(state.start.token)
+            yield answer(number, number == made)
+        yield "[DONE]"
 
 
 def _refusal(state: State, tokens: int) -> str | None:
@@ -228,6 +306,7 @@ _GET: dict[str, Callable[[State, Any], Answer]] = {
     "/model_info": _model_info,
     "/server_info": _server_info,
     "/v1/models": _models,
+    "/v1/loads": _loads,
     "/metrics": _metrics,
 }
 _POST: dict[str, Callable[[State, Any], Answer]] = {

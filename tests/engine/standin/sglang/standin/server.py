@@ -77,7 +77,8 @@ def prepare(args: Any, environ: Mapping[str, str], version: str) -> Start:
     )
     hardware = faults.applied(hardware, args.mem_fraction_static, ranks)
     step = _number("STANDIN_STEP_SECONDS", environ.get("STANDIN_STEP_SECONDS", "0.05"))
-    return Start(args, era, Sizing(args, era, hardware).run(), faults, step)
+    token = _number("STANDIN_TOKEN_SECONDS", environ.get("STANDIN_TOKEN_SECONDS", "0"))
+    return Start(args, era, Sizing(args, era, hardware).run(), faults, step, token)
 
 
 class Main:

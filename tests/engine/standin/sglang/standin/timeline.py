@@ -42,6 +42,7 @@ class Start:
     pools: Pools
     faults: Faults
     step: float
+    token: float = 0.0  # seconds that a token of an answer takes
 
 
 class Ended(Exception):
