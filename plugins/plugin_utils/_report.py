@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.inferops.sglang.plugins.module_utils._sufficient import place_of
 from ansible_collections.inferops.sglang.plugins.plugin_utils._report_reasons import Reason, reasons_of
 from ansible_collections.inferops.sglang.plugins.plugin_utils._report_text import count_words, first_line, number, shown, thousands, whole
 
@@ -193,9 +194,18 @@ def _who_fell(report: Mapping[str, Any]) -> str:
     fallen = [host for host in report["hosts"] if host["state"] == "refused"]
     if not fallen:
         return report["stopped_because"] or "Refused"
-    why = first_line(against(fallen[0])[0].text, 160) if against(fallen[0]) else "the reason is not known"
-    more = f", and {len(fallen) - 1:,} more of {count_words(report['counts']['hosts'], 'host')}" if len(fallen) > 1 else ""
-    return f"{shown(fallen[0]['host'])} refused ({why}){more}"
+    more = f"; and {count_words(len(fallen) - 1, 'host')} more" if len(fallen) > 1 else ""
+    return f"{shown(fallen[0]['host'])} refused, {_in_short(fallen[0])}{more}"
+
+
+def _in_short(host: Mapping[str, Any]) -> str:
+    """Why a host was refused: what its start died of, else what speaks against it first."""
+    failure = _mapping(host["boots"][-1].get("failure")) if host["boots"] else {}
+    reasons = against(host)
+    if _text(failure.get("kind")):
+        place = place_of(_mapping(failure.get("rank")))
+        return f"{'rank ' + place.name + ': ' if place else ''}{first_line(failure['kind'], 80)}"
+    return first_line(reasons[0].text, 160) if reasons else "for a reason that is not known"
 
 
 def _why_stopped(report: Mapping[str, Any]) -> str:

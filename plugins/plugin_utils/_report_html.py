@@ -10,6 +10,7 @@ on hundreds of hosts stays small and shows first what is not as it should be.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,24 +22,29 @@ from ansible_collections.inferops.sglang.plugins.plugin_utils._report import HOS
 from ansible_collections.inferops.sglang.plugins.plugin_utils._report_style import style
 from ansible_collections.inferops.sglang.plugins.plugin_utils._report_view import Host, hosts_of, outliers
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 FOLDED_FROM = 12  # accepted hosts of a batch that are folded into one line
 MOST_OPEN = 6  # hosts of a report whose details are all open
 MOST_CARDS = 40  # hosts whose details are shown
 MAP_FROM = 9  # hosts from which on a map of all is worth its place
 
+_SPAN = re.compile(r"TP\d+-TP\d+")
 _SEALS = {"accepted": "Accepted", "refused": "Refused", "stopped": "Stopped", "under way": "Under way"}
 
 
 @dataclass(frozen=True)
 class Group:
-    """Hosts of a batch or a class. ``shown``: a row for each; ``folded``: rows that open on demand, with ``summary`` in their place."""
+    """Hosts of a batch or a class.
+
+    ``shown``: a row for each. ``folded``: rows that open on demand, with ``summary`` in their place. ``blank``: only the name is known.
+    """
 
     title: str
     hosts: Sequence[Host]
     shown: Sequence[Host]
     folded: Sequence[Host]
+    blank: Sequence[Host]
     summary: str
 
 
@@ -61,7 +67,7 @@ def page(report: Mapping[str, Any], folder: str) -> str:
     families = _families(report, hosts)
     odd = frozenset(host.index for host in hosts if host.is_odd) | _outliers(report, hosts)
     cards = _cards(hosts, odd, report)
-    return _template().render(
+    rendered: str = _template().render(
         report=report,
         kind=KINDS[report["kind"]],
         seal=_SEALS[report["state"]],
@@ -72,15 +78,15 @@ def page(report: Mapping[str, Any], folder: str) -> str:
         families=families,
         odd=odd,
         cards=cards,
-        cards_left=sum(1 for host in hosts if host.index in odd) - sum(1 for host in cards if host.index in odd),
+        cards_left=len(odd) - sum(1 for host in cards if host.index in odd),
         carded=frozenset(host.index for host in cards),
         all_open=len(hosts) <= MOST_OPEN,
         has_map=len(hosts) >= MAP_FROM,
         axis=_axis(report, hosts),
         longest=max((boot.took_s for host in hosts for boot in host.boots), default=0.0),
         folder=folder,
-        hosts=hosts,
     )
+    return rendered
 
 
 @cache
@@ -96,9 +102,15 @@ def _template() -> Any:
     room.filters.update(
         {name: getattr(text, name) for name in ("thousands", "gib", "fraction", "signed", "duration", "moment", "clock", "first_line")}
     )
+    room.filters["together"] = _together
     room.globals["svg"] = svg
     room.globals["hosts_word"] = lambda amount: text.count_words(amount, "host")
     return room.get_template("report.html.j2")
+
+
+def _together(said: str) -> Markup:
+    """A text in which a span of ranks is not broken between two lines."""
+    return Markup(_SPAN.sub(r"<span class=k>\g<0></span>", str(escape(text.shown(said)))))
 
 
 # --- the head ---------------------------------------------------------------------------------------------------------
@@ -110,7 +122,10 @@ def _facts(report: Mapping[str, Any], hosts: Sequence[Host]) -> Iterable[tuple[s
     required = text.whole(asked.get("required_tokens"))
     if required:
         yield "asked of every rank", text.thousands(required), "tokens"
+    poolless = sum(host.poolless for host in hosts)
     pools = [host.smallest for host in hosts if host.smallest is not None]
+    if poolless:
+        yield "without a pool", text.thousands(poolless), "rank" if poolless == 1 else "ranks"
     if pools:
         spare = min(pools) - required if required else None
         word = "" if spare is None else f"{-spare:,} short" if spare < 0 else f"{spare:,} spare"
@@ -157,12 +172,12 @@ def _groups(report: Mapping[str, Any], hosts: Sequence[Host], odd: frozenset[int
 
 def _group(title: str, hosts: Sequence[Host], odd: frozenset[int]) -> Group:
     """Refused hosts first; those of which nothing is to be said are folded where they are many."""
-    plain = [host for host in hosts if host.index not in odd]
-    idle = [host for host in hosts if host.state == "waiting"]
-    foldable = plain if len(plain) >= FOLDED_FROM else idle if len(idle) >= FOLDED_FROM else []
-    folded = frozenset(host.index for host in foldable)
-    seen = sorted((host for host in hosts if host.index not in folded), key=lambda host: HOST_STATES.index(host.state))
-    return Group(title, hosts, seen, foldable, _summary(foldable))
+    blank = [host for host in hosts if host.is_blank]
+    plain = [host for host in hosts if host.index not in odd and not host.is_blank]
+    folded = plain if len(plain) >= FOLDED_FROM else []
+    hidden = frozenset(host.index for host in (*folded, *blank))
+    seen = sorted((host for host in hosts if host.index not in hidden), key=lambda host: HOST_STATES.index(host.state))
+    return Group(title, hosts, seen, folded, blank, _summary(folded))
 
 
 def _summary(hosts: Sequence[Host]) -> str:
@@ -185,15 +200,14 @@ def _span(values: Iterable[float | None], form: Any, unit: str) -> str:
 
 def _families(report: Mapping[str, Any], hosts: Sequence[Host]) -> list[Family]:
     by_name = {host.data["host"]: host for host in hosts}
-    return [
-        _family(entry, [by_name[name] for name in entry["hosts"] if name in by_name]) for entry in report["classes"] if entry["hosts"]
-    ]
+    families = [_family(entry, [by_name[name] for name in entry["hosts"] if name in by_name]) for entry in report["classes"]]
+    return [family for family in families if family.hosts and (family.lesson or family.pools)]
 
 
 def _family(entry: Mapping[str, Any], hosts: Sequence[Host]) -> Family:
     odd = outliers(hosts) | {host.index for host in hosts if host.state == "refused"}
     sized = [host for host in hosts if host.smallest is not None]
-    spare = [host for host in hosts if host.left_gib is not None]
+    spare = [host for host in hosts if host.left_gib is not None and not host.poolless]
     pools, left = [float(host.smallest or 0) for host in sized], [host.left_gib or 0.0 for host in spare]
     required = max((host.required for host in sized), default=0)
     return Family(

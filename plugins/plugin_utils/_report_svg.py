@@ -4,7 +4,8 @@
 """The drawings of a report as inline SVG. Private to this collection: may change at any time.
 
 Form says what colour says: a full pool is a filled bar that passes the line of the target, a short one is hollow and ends before it with
-a dashed gap, a rank without a pool is a dashed frame. Colours are classes of the page's style. Nothing in here comes from a log.
+a dashed gap, a rank without a pool is a dashed frame, one with another fault is striped. Colours are classes of the page's style.
+Nothing in here comes from a log.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ STRIP_HIGH, STRIP_STEP, STRIP_BAR = 22, 6, 4
 STRIP_LINE = 5  # from the top of a strip to the line of the target
 STRIP_GAP = 3  # by which a short rank of a strip ends under the line at the least: it tells that, the table tells how much
 MOST_STRIP = 64  # ranks of a strip
+MOST_ALIKE = 0.05  # of a figure: what lies nearer together is not drawn farther apart
 
 
 def scale_of(ranks: Iterable[Rank], required: int) -> float:
@@ -36,8 +38,10 @@ def bar(rank: Rank, required: int, most: float) -> Markup:
     elif rank.form == "short":
         body = f'<rect class="gap" x="{end}" y="2" width="{max(target - end, 0)}" height="12"/>'
         body += f'<rect class="short" x="1" y="2" width="{max(end - 1, 0)}" height="12"/>'
+    elif rank.form == "odd":
+        body = f'<path class="stripes" d="M0 8h{end}"/>'
     else:
-        body = f'<rect class="{rank.form}" x="0" y="2" width="{end}" height="12"/>'
+        body = f'<rect class="full" x="0" y="2" width="{end}" height="12"/>'
     line = f'<path class="target" d="M{target} 0v16"/>' if required else ""
     return Markup(f'<svg class="bar" viewBox="0 0 {WIDE} 16" preserveAspectRatio="none" aria-hidden="true">{body}{line}</svg>')
 
@@ -72,12 +76,11 @@ def _strip_bar(rank: Rank, left: int, required: int, most: float) -> str:
 def prediction(plan: Prediction, required: int) -> Markup:
     """What the plan said and within what, and what the start showed, on a line of tokens; the target is the long line."""
     marks = [plan.predicted - plan.error, plan.predicted + plan.error, plan.tokens, *([required] if required else [])]
-    least, most = min(marks), max(marks)
-    room = max(most - least, 1) * 0.12
-    span = max(most - least, 1) + 2 * room
+    span = max(max(marks) - min(marks), 100) * 1.24
+    middle = (min(marks) + max(marks)) / 2
 
     def at(tokens: int) -> float:
-        return round((tokens - least + room) / span * 240, 1)
+        return round(((tokens - middle) / span + 0.5) * 240, 1)
 
     band = max(at(plan.predicted + plan.error) - at(plan.predicted - plan.error), 2.0)
     target = f'<path class="target" d="M{at(required)} 1v26"/>' if required else ""
@@ -111,10 +114,11 @@ def start(boot: Boot, longest_s: float) -> Markup:
 def spread(hosts: Sequence[Host], odd: Container[int], values: Sequence[float], line: float) -> Markup:
     """One figure of many hosts: a tick for each, a ring for the odd ones, a long line at what is asked."""
     least, most = min([*values, line or min(values)]), max([*values, line])
-    room = max(most - least, abs(most) * 0.01, 1e-9) * 0.05
+    span = max(most - least, abs(most) * MOST_ALIKE, 1e-9) * 1.1
+    middle = (least + most) / 2
 
     def at(value: float) -> float:
-        return round((value - least + room) / (most - least + 2 * room) * 400, 1)
+        return round(((value - middle) / span + 0.5) * 400, 1)
 
     usual = dict.fromkeys(at(value) for host, value in zip(hosts, values) if host.index not in odd)
     body = f'<path class="tick" d="{"".join(f"M{place} 6v12" for place in usual)}"/>' if usual else ""

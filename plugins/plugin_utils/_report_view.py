@@ -19,7 +19,7 @@ from urllib.parse import quote
 from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId, spans_of
 from ansible_collections.inferops.sglang.plugins.module_utils._sufficient import place_of, pool_tokens
 from ansible_collections.inferops.sglang.plugins.module_utils._timeline import PHASES
-from ansible_collections.inferops.sglang.plugins.plugin_utils._report import FINE, against
+from ansible_collections.inferops.sglang.plugins.plugin_utils._report import FINE, OPEN, against
 from ansible_collections.inferops.sglang.plugins.plugin_utils._report_reasons import Reason, rank_id
 from ansible_collections.inferops.sglang.plugins.plugin_utils._report_text import (
     epoch_of,
@@ -123,8 +123,13 @@ class Host:
 
     @property
     def is_odd(self) -> bool:
-        """Whether a reader should look at it: not accepted, or something was found though it was."""
-        return not self.is_fine or bool(self.data["findings"])
+        """Whether a reader should look at it: it is not as it should be, or something was found though it was accepted."""
+        return self.state not in FINE | OPEN or bool(self.data["findings"])
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing is known of it in this run."""
+        return not self.data["boots"] and not self.is_odd and self.state in OPEN
 
     @cached_property
     def required(self) -> int:
@@ -151,8 +156,13 @@ class Host:
 
     @cached_property
     def smallest(self) -> int | None:
-        """Tokens of the smallest pool of the judged start."""
-        return min((rank.tokens for rank in self.ranks if rank.tokens is not None), default=None)
+        """Tokens of the smallest pool of the judged start; None as long as a rank has none."""
+        return min((rank.tokens or 0 for rank in self.ranks), default=None) if not self.poolless else None
+
+    @cached_property
+    def poolless(self) -> int:
+        """How many ranks have no pool."""
+        return sum(rank.tokens is None for rank in self.ranks)
 
     @property
     def spare(self) -> int | None:
@@ -168,7 +178,12 @@ class Host:
 
     @cached_property
     def reasons(self) -> list[Reason]:
-        return against(self.data) if not self.is_fine or self.data["findings"] else []
+        return against(self.data) if self.is_odd else []
+
+    @property
+    def said(self) -> str:
+        """All that speaks against it, in one text."""
+        return "\n".join(reason.text for reason in self.reasons)
 
     @property
     def notes(self) -> list[str]:
@@ -184,6 +199,11 @@ class Host:
     def serves(self) -> str:
         """What the host serves now, in a few words."""
         return _serves(self)
+
+    @property
+    def serves_fully(self) -> str:
+        """The same, in the words of whoever put it there."""
+        return shown(self.data["rolled_back"]) or self.serves
 
     def evidence(self, folder: str) -> tuple[str, str]:
         """Where the evidence lies: the text, and the link from a page in ``folder``, empty for what lies elsewhere."""
@@ -234,7 +254,8 @@ def _ranks(verdict: Mapping[str, Any], judged: Mapping[str, Any], required: int)
         rows = [_row(entry) for entry in reports] + [{**entry, "word": "missing"} for entry in _mappings(judged.get("missing_ranks"))]
     placed = [(place, row) for row in rows if (place := rank_id(row.get("rank")) or place_of(row)) is not None]
     unready = judged.get("phase") != "ready"
-    return tuple(_rank(place, row, required, phases.get(place, "") if unready else "") for place, row in sorted(placed, key=lambda one: one[0]))
+    placed.sort(key=lambda one: one[0])
+    return tuple(_rank(place, row, required, phases.get(place, "") if unready else "") for place, row in placed)
 
 
 def _row(report: Mapping[str, Any]) -> dict[str, Any]:
@@ -285,8 +306,7 @@ _SERVES = {"unreachable": "not known", "waiting": "what it served before", "unde
 def _serves(host: Host) -> str:
     if host.kind != "audit":
         if host.state == "refused":
-            back = first_line(host.data["rolled_back"], 160)
-            return back or (_service(host.returned) if host.returned else "not known")
+            return _service(host.returned) if host.returned else first_line(host.data["rolled_back"], 160) or "not known"
         if host.data["outcome"] == "removed":
             return "nothing: removed"
         if host.data["outcome"] == "checked":

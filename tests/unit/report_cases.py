@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ def boot(lines: Iterable[Line], at: float, slower: float = 1.0, hang: Failure | 
     return json.loads(json.dumps(found.as_dict()))
 
 
-@lru_cache(maxsize=None)
+@cache
 def config(name: str) -> str:
     return (CONFIGS / f"{name}.json").read_text(encoding="utf-8")
 
@@ -84,11 +84,11 @@ def plan(observed: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     return memory_plan(
         json.loads(config("kimi-k2.6")), draft=json.loads(config("kimi-k2.6-dflash")), sglang_version="0.5.12.post1",
         speculative_algorithm="DFLASH", tp_size=8, context_length=REQUIRED, gpu_free_gib=93.727, free_at_sizing_gib=21.329,
-        max_running_requests=8, observed=list(observed),
+        draft_weights_gib=1.31, max_running_requests=8, observed=list(observed),
     )  # fmt: skip
 
 
-@lru_cache(maxsize=None)
+@cache
 def estimated() -> str:
     return json.dumps(plan())
 
