@@ -30,6 +30,7 @@ from ansible_collections.inferops.sglang.tests.unit.audit_cases import (
     changed,
     kept,
 )
+from support.prometheus import parsed
 
 STOPPED = replace(RUNNING, active_state="inactive", sub_state="dead", main_pid=0)
 DIED = replace(RUNNING, invocation_id="start2", n_restarts=2)
@@ -337,33 +338,6 @@ def test_cards_that_cannot_be_read_speak_against_the_host() -> None:
 
 
 # --- metrics ----------------------------------------------------------------------------------------------------------
-
-NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
-SAMPLE = re.compile(rf'({NAME})\{{((?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*",?)*)\}} (-?\d+(?:\.\d+)?(?:e-?\d+)?)')
-
-
-def parsed(text: str) -> dict[str, list[tuple[str, float]]]:
-    """Samples by their metric; an error for anything that the text format does not allow."""
-    found: dict[str, list[tuple[str, float]]] = {}
-    current, said = "", []
-    assert text.endswith("\n")
-    for line in text.splitlines():
-        if line.startswith("#"):
-            _hash, word, name, rest = line.split(" ", 3)
-            assert word in ("HELP", "TYPE")
-            assert name not in found, "a metric is in one piece"
-            assert word != "TYPE" or (rest == "gauge" and said == [name])
-            said = [*(said if word == "TYPE" else []), name]
-            current = name
-            continue
-        sample = SAMPLE.fullmatch(line)
-        assert sample, line
-        assert (sample[1], said) == (current, [current, current])
-        found.setdefault(sample[1], []).append((sample[2], float(sample[3])))
-    labels = [(name, one) for name, samples in found.items() for one, _value in samples]
-    assert len(labels) == len(set(labels)), "no sample twice"
-    return found
-
 
 def test_metrics_are_what_prometheus_reads() -> None:
     made = foreign(boot=changed(BOOT, min_avail_gib=4.5))
