@@ -75,18 +75,19 @@ def _strip_bar(rank: Rank, left: int, required: int, most: float) -> str:
 
 def prediction(plan: Prediction, required: int) -> Markup:
     """What the plan said and within what, and what the start showed, on a line of tokens; the target is the long line."""
-    marks = [plan.predicted - plan.error, plan.predicted + plan.error, plan.tokens, *([required] if required else [])]
+    least, largest = plan.predicted - (plan.error or 0), plan.predicted + (plan.error or 0)
+    marks = [least, largest, plan.tokens, *([required] if required else [])]
     span = max(max(marks) - min(marks), 100) * 1.24
     middle = (min(marks) + max(marks)) / 2
 
     def at(tokens: int) -> float:
         return round(((tokens - middle) / span + 0.5) * 240, 1)
 
-    band = max(at(plan.predicted + plan.error) - at(plan.predicted - plan.error), 2.0)
+    band = round(max(at(largest) - at(least), 2.0), 1)
     target = f'<path class="target" d="M{at(required)} 1v26"/>' if required else ""
     return Markup(
         '<svg class="prediction" viewBox="0 0 240 28" aria-hidden="true"><path class="axis" d="M0 14h240"/>'
-        f'<rect class="band" x="{at(plan.predicted - plan.error)}" y="8" width="{band}" height="12"/>'
+        f'<rect class="band" x="{at(least)}" y="8" width="{band}" height="12"/>'
         f'<path class="predicted" d="M{at(plan.predicted)} 6v16"/>{target}'
         f'<circle class="{"hit" if plan.holds else "miss"}" cx="{at(plan.tokens)}" cy="14" r="4.5"/></svg>'
     )

@@ -81,10 +81,10 @@ class Boot:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A plan against the start that was made by it. ``tokens``, ``left_gib``: what the start showed."""
+    """A plan against the start made by it. ``tokens``, ``left_gib``: what the start showed. ``error``: None if the plan named none."""
 
     predicted: int
-    error: int
+    error: int | None
     tokens: int
     headroom_gib: float | None
     left_gib: float | None
@@ -98,7 +98,7 @@ class Prediction:
     @property
     def holds(self) -> bool:
         """Whether the start is within the error that the plan named."""
-        return abs(self.off) <= self.error
+        return self.error is None or abs(self.off) <= self.error
 
 
 @dataclass(frozen=True)
@@ -296,8 +296,8 @@ def _prediction(plan: Mapping[str, Any], boot: Boot | None, tokens: int | None, 
         return None
     if planned is not None and boot.fraction is not None and abs(planned - boot.fraction) > SAME_FRACTION:
         return None
-    error = max(whole(plan.get("error_tokens")) or 0, 0)
-    return Prediction(predicted, error, tokens, number(plan.get("headroom_gib")), left_gib, _word(plan.get("basis")))
+    error, headroom = whole(plan.get("error_tokens")), number(plan.get("headroom_gib"))
+    return Prediction(predicted, None if error is None else abs(error), tokens, headroom, left_gib, _word(plan.get("basis")))
 
 
 _SERVES = {"unreachable": "not known", "waiting": "what it served before", "under way": "changing", "not judged": "not judged"}

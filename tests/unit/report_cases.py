@@ -156,8 +156,10 @@ def rank_lost() -> dict[str, Any]:
     """A rank of the second batch says nothing after its weights."""
     lost = [line for line in GOOD.lines() if not (line.pid == 205 and ("KV Cache" in line.text or "Memory pool" in line.text))]
     lost = [line for line in lost if not any(words in line.text for words in ("Capture", "DFlash", "max_total", "fired up", "K size"))]
-    hang = Failure("hang", {"tp": 5, "pp": 0, "dp": 0}, "TP5 is at weights for 905 s, more than the 900 s it may be", "other", None,
-                   "look what the rank waits for (py-spy dump --pid 205), and raise the timeout only if it still makes progress")  # fmt: skip
+    hang = Failure(
+        "hang", {"tp": 5, "pp": 0, "dp": 0}, "TP5 is at weights for 905 s, more than the 900 s it may be", "other", None,
+        "look what the rank waits for (py-spy dump --pid 205), and raise the timeout only if it still makes progress",
+    )  # fmt: skip
     told = Told("gpu03.example.net", [boot(lost, BEGAN + 800, 1.0, hang)], 740, 1600, more={
         "rolled_back": "There is nothing to go back to: the service is stopped.", "evidence": "evidence/gpu03.example.net"})  # fmt: skip
     hosts = [accepted("gpu01.example.net"), accepted("gpu02.example.net", 740, 1.04), outcome(told)]
@@ -208,8 +210,8 @@ def audit_outlier() -> dict[str, Any]:
         host.update(starts=0, change="", started_at=None, ended_at=None)
     classes = [{**CLASS, "hosts": [host["host"] for host in hosts[:10]], "lesson": ""},
                {**other, "hosts": [host["host"] for host in hosts[10:]], "lesson": ""}]  # fmt: skip
-    return report(hosts, [], kind="audit", id="audit-20261130T070102Z", title="Audit of sglang-k26-ddtree", state="refused", classes=classes,
-                  updated_at=BEGAN + 7)  # fmt: skip
+    return report(hosts, [], kind="audit", id="audit-20261130T070102Z", title="Audit of sglang-k26-ddtree", state="refused",
+                  classes=classes, updated_at=BEGAN + 7)  # fmt: skip
 
 
 def large(hosts: int = 500) -> dict[str, Any]:
