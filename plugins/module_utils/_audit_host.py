@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Optional
 
-from ansible_collections.inferops.sglang.plugins.module_utils._boot_watch import UnitWatch
+from ansible_collections.inferops.sglang.plugins.module_utils._allocation import BootFolder
 from ansible_collections.inferops.sglang.plugins.module_utils._gpus import Accelerators, GpuError, read_accelerators
 from ansible_collections.inferops.sglang.plugins.module_utils._host import Sight, pids_of
 from ansible_collections.inferops.sglang.plugins.module_utils._host import Unit as SeenUnit
@@ -244,17 +244,20 @@ def boot_reader(sight: Sight, names: Callable[[str], list[str]]) -> BootReader:
     """Reads the start of a unit that runs now, or the last one, once: no more of the journal than its lines."""
 
     def boot(unit: str) -> tuple[Optional[dict[str, Any]], ServiceState, tuple[str, ...]]:
-        watch = UnitWatch(
-            unit,
-            JournalReader(Source()),
-            service=lambda: read_service(unit, sight.run, sight.read),
-            version=lambda pid: running_version(pid, sight.read, names),
-            expected=Parallelism(None, None, None),
-        )
-        look = watch.look(final=True)
-        if look.service is None:
-            raise JournalError(f"asked systemd for the state of {unit}, found none; run this on a host with systemd")
-        return look.allocation.as_dict() if look.allocation else None, look.service, look.gaps
+        service, reader, folder = read_service(unit, sight.run, sight.read), JournalReader(Source()), BootFolder()
+        reader.use_namespace(service.log_namespace)
+        invocation = (service.invocation_id or reader.newest_invocation(unit)) if service.exists else None
+        if invocation is None:
+            return None, service, ()
+        folder.main_pid = service.main_pid
+        folder.feed_all(reader.read(invocation, unit, lambda: folder.in_traceback))
+        version = running_version(service.main_pid, sight.read, names)
+        found = folder.result(Parallelism(None, None, None), service=service, invocation_id=invocation, sglang_version=version)
+        if service.main_pid and not found.complete:
+            # only where something is missing is it of use to know whether the journal has lost it
+            reader.check_begin(service.started_us)
+        dropped = f"the log daemon dropped {found.dropped_messages:,} messages"
+        return found.as_dict(), service, (*((dropped,) if found.dropped_messages else ()), *reader.warnings)
 
     return boot
 

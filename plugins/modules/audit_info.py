@@ -18,8 +18,19 @@ description:
     and process must be those that were accepted, it must not have died since, and must not be left out of its balancers.
   - Pools are proved by the journal of the start that runs. Where the journal has lost it, the receipt proves them, if the gate accepted
     this very start.
-  - Nothing is changed. The playbook P(inferops.sglang.audit#playbook) asks a whole fleet and sets hosts of a class beside one another.
-extends_documentation_fragment: [inferops.sglang.attributes]
+  - Nothing is changed but the file of O(textfile), if that is given. The playbook P(inferops.sglang.audit#playbook) asks a whole fleet and
+    sets hosts of a class beside one another.
+attributes:
+  check_mode:
+    support: full
+    description: Reads as always and does not write O(textfile).
+  diff_mode:
+    support: full
+    description: Shows what would be another in O(textfile).
+  action_group:
+    support: full
+    membership: [inferops.sglang.sglang]
+    description: Use C(group/inferops.sglang.sglang) in C(module_defaults) to set options for all modules at once.
 options:
   state_dir:
     description: Where the role keeps what it made and accepted, its O(inferops.sglang.sglang#role:sglang_state_dir).
@@ -61,8 +72,13 @@ options:
     description: GiB that are to stay free on a card. What is free beyond it is called idle from 2 GiB on.
     type: float
     default: 5.0
-  metrics_host:
-    description: Name of this host in RV(metrics). Empty leaves them out.
+  textfile:
+    description:
+      - File on the host for the same as metrics in Prometheus' text format, for the textfile collector of node_exporter, which wants a name
+        that ends in C(.prom). It is replaced in one step; its directory must be there. One that cannot be written speaks against the host.
+    type: path
+  textfile_host:
+    description: Name of this host in O(textfile).
     type: str
     default: ""
 """
@@ -205,10 +221,6 @@ audit:
       description: What is worth a word of the host itself.
       type: list
       elements: str
-metrics:
-  description: The same as metrics in Prometheus' text format.
-  type: str
-  returned: if O(metrics_host) is given
 """
 
 import math
@@ -222,6 +234,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._audit_metrics imp
 from ansible_collections.inferops.sglang.plugins.module_utils._gpus import TIME_LIMIT
 from ansible_collections.inferops.sglang.plugins.module_utils._host import Sight
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalError
+from ansible_collections.inferops.sglang.plugins.module_utils._made import write_whole
 from ansible_collections.inferops.sglang.plugins.module_utils._programs import limited
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -234,7 +247,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "max_spread_gib": {"type": "float", "default": 4.0},
     "allowed_changes": {"type": "list", "elements": "str", "default": []},
     "headroom_gib": {"type": "float", "default": 5.0},
-    "metrics_host": {"type": "str", "default": ""},
+    "textfile": {"type": "path"},
+    "textfile_host": {"type": "str", "default": ""},
 }
 
 
@@ -261,8 +275,24 @@ def main() -> None:
         audit = audit_of(read_host(module.params["state_dir"], Eyes(sight, boot_reader(sight, sight.names), probe_status)), terms)
     except (ValueError, OSError, JournalError) as error:
         module.fail_json(msg=str(error))
-    host = module.params["metrics_host"]
-    module.exit_json(changed=False, audit=audit, **({"metrics": metrics_of(audit, host, time.time())} if host else {}))
+    path = module.params["textfile"]
+    if not path:
+        module.exit_json(changed=False, audit=audit)
+    before, after = sight.text(path) or "", metrics_of(audit, module.params["textfile_host"], time.time())
+    diff = {"before_header": path, "after_header": path, "before": before, "after": after}
+    try:
+        if not module.check_mode:
+            write_whole(path, after, 0o644)
+    except OSError as error:
+        audit["findings"].append(unwritten(path, error))
+        module.exit_json(changed=False, audit=audit)
+    module.exit_json(changed=True, audit=audit, **({"diff": diff} if module._diff else {}))
+
+
+def unwritten(path: str, error: OSError) -> dict[str, Any]:
+    """That the file cannot be written, as a finding of the host."""
+    do = "make its directory, or give another path (sglang_audit_textfile)"
+    return {"check": "textfile", "rank": None, "asked": f"the metrics in {path}", "found": error.strerror or str(error), "do": do}
 
 
 if __name__ == "__main__":

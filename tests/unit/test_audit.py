@@ -9,7 +9,8 @@ import re
 import socket
 import threading
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._audit import Terms, audit_of
@@ -412,3 +413,42 @@ def test_the_status_of_an_answer(answer: bytes, status: Any, problem: Any) -> No
         finally:
             thread.join()
     assert heard[0].startswith(f"GET /health HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n".encode())
+
+
+class _Asked(Exception):
+    """What a module would return."""
+
+
+@pytest.mark.parametrize(
+    ("folder", "check", "changes", "checks"),
+    [("", False, True, []), ("", True, True, []), ("missing/", False, False, ["textfile"])],
+    ids=["written", "check mode", "no such directory"],
+)
+def test_the_file_of_the_metrics(
+    folder: str, check: bool, changes: bool, checks: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"{folder}sglang.prom"
+    if not folder:
+        path.write_text("before\n", encoding="utf-8")
+    returned: dict[str, Any] = {}
+
+    class Module:
+        params: ClassVar[dict[str, Any]] = {**DEFAULTS, "textfile": str(path), "textfile_host": "gpu1"}
+        check_mode, _diff = check, True
+
+        @staticmethod
+        def exit_json(**result: Any) -> None:
+            returned.update(result)
+            raise _Asked
+
+    monkeypatch.setattr(audit_info, "AnsibleModule", lambda **_options: Module)
+    monkeypatch.setattr(audit_info, "read_host", lambda _state_dir, _eyes: read_host(STATE, host().eyes()))
+    with pytest.raises(_Asked):
+        audit_info.main()
+    assert (returned["changed"], [finding["check"] for finding in returned["audit"]["findings"]]) == (changes, checks)
+    if folder:
+        assert returned["audit"]["findings"][0]["found"] == "No such file or directory"
+        return
+    assert (returned["diff"]["before"], path.read_text(encoding="utf-8") == "before\n") == ("before\n", check)
+    assert parsed(returned["diff"]["after"])["sglang_instances"] == [('host="gpu1"', 1)]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["sglang.prom"]
