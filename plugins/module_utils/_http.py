@@ -147,7 +147,7 @@ def plain(error: BaseException) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"a certificate that is not trusted ({error.verify_message})"
     if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower() if error.strerror.istitle() else error.strerror
+        return error.strerror[0].lower() + error.strerror[1:]
     return str(error) or type(error).__name__
 
 

@@ -1,0 +1,174 @@
+# Copyright: (c) 2026, inferops.sglang contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Four servers behind SGLang's own router and behind HAProxy: no request fails while a rollout goes through them."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.balancers import Haproxy, Router, balancers, flowing
+from support.fleet import INSTANCE, PORT, Fleet, kimi_fleet
+
+NETWORK = "10.79.31"
+DRAINED = f"/var/lib/sglang/{INSTANCE}/drained.json"
+
+# The least that takes a server out by hand, restarts it, and puts it back.
+BY_HAND = f"""\
+- hosts: sglang
+  gather_facts: false
+  become: true
+  serial: 1
+  tasks:
+    - name: Take it out
+      ansible.builtin.include_role: {{name: inferops.sglang.sglang, tasks_from: drain}}
+    - name: Restart it
+      ansible.builtin.systemd_service: {{name: {INSTANCE}.service, state: restarted}}
+    - name: Wait for it
+      inferops.sglang.allocation_info: {{unit: {INSTANCE}.service, wait_for: ready, require_ready: true, wait_timeout: 120}}
+    - name: Put it back
+      ansible.builtin.include_role: {{name: inferops.sglang.sglang, tasks_from: undrain}}
+"""
+HOOK = """\
+- name: Say what happens
+  ansible.builtin.lineinfile:
+    path: {path}
+    line: "{what} {{{{ sglang_instance }}}}"
+    create: true
+    mode: "0644"
+"""
+
+
+@dataclass
+class Site:
+    fleet: Fleet
+    router: Router
+    haproxy: Haproxy
+    work: Path
+
+    def url(self, number: int) -> str:
+        """The server as the router knows it."""
+        return f"http://{addresses(self.fleet)[number]}:{PORT}"
+
+    def values(self, **more: Any) -> dict[str, Any]:
+        """What every run here is asked with."""
+        entries = [
+            {"kind": "router", "url": self.router.url},
+            {"kind": "haproxy", "socket": "{}:{}".format(*self.haproxy.admin), "backend": "sglang"},
+        ]
+        return {"sglang_balancers": entries, "sglang_port": PORT, "sglang_instance": INSTANCE, **more}
+
+    def invocations(self) -> list[str]:
+        return self.fleet.shell(f"systemctl show -P InvocationID {INSTANCE}.service")
+
+
+def addresses(fleet: Fleet) -> list[str]:
+    return [text.split()[0] for text in fleet.shell("hostname -I")]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    work = tmp_path_factory.mktemp("balanced")
+    with kimi_fleet(work, "balanced", 4, "infopb", NETWORK, sglang_host="0.0.0.0", sglang_gate_settle_time=1) as fleet:
+        paced = json.loads((fleet.inventory / "group_vars/sglang.json").read_text(encoding="utf-8"))["sglang_environment"]
+        fleet.ask(sglang_environment={**paced, "STANDIN_TOKEN_SECONDS": "0.1"})
+        first = fleet.play()
+        assert first.code == 0, first.text
+        servers = {host.name: f"{address}:{PORT}" for host, address in zip(fleet.hosts, addresses(fleet), strict=True)}
+        with balancers(work, f"{NETWORK}.1", servers) as (router, haproxy):
+            yield Site(fleet, router, haproxy, work)
+
+
+def test_no_request_fails_while_each_server_is_restarted_by_hand(site: Site) -> None:
+    playbook = site.work / "by_hand.yml"
+    playbook.write_text(BY_HAND, encoding="utf-8")
+    workers, before = site.router.workers(), site.invocations()
+    with flowing([site.router.url, site.haproxy.url]) as load:
+        run = site.fleet.play(site.values(), playbook=str(playbook))
+    assert run.code == 0, run.text
+    assert load.failures == []
+    assert load.streamed > 10
+    assert not set(before) & set(site.invocations())
+    assert site.router.workers() == workers
+    assert set(site.haproxy.statuses().values()) == {"UP"}
+
+
+def test_no_request_fails_while_a_rollout_goes_through(site: Site) -> None:
+    # one worker is not what the router would make of it, and one is out for a reason of somebody else
+    site.router.remove(site.url(1))
+    site.router.add(site.url(1), priority=70, cost=2.5, labels={"rack": "b7"})
+    site.router.remove(site.url(3))
+    workers, before = site.router.workers(), site.invocations()
+    hooks = {}
+    for what in ("drain", "undrain"):
+        hooks[f"sglang_{what}_tasks"] = str(site.work / f"{what}.yml")
+        (site.work / f"{what}.yml").write_text(HOOK.format(path="/root/hooks", what=what), encoding="utf-8")
+    with flowing([site.router.url, site.haproxy.url]) as load:
+        run = site.fleet.play(site.values(sglang_max_running_requests=16, **hooks))
+    assert run.code == 0, run.text
+    assert load.failures == []
+    assert load.streamed > 10
+    assert not set(before) & set(site.invocations())
+    assert [server.max_running_requests for server in site.fleet.serving()] == [16] * 4
+    assert site.router.workers() == workers
+    assert workers[site.url(1)]["priority"] == 70
+    assert site.url(3) not in workers
+    assert set(site.haproxy.statuses().values()) == {"UP"}
+    assert site.fleet.shell("cat /root/hooks") == [f"drain {INSTANCE}\nundrain {INSTANCE}"] * 4
+    assert site.fleet.shell(f"ls {DRAINED} 2>/dev/null || true") == [""] * 4
+    told = {host["host"]: host["balancers"] for host in site.fleet.report()["hosts"]}
+    assert [len(told[host.name]) for host in site.fleet.hosts] == [4, 4, 4, 2]
+    assert "put back, healthy" in told["balanced-1"][2]
+    # nothing is left to do, and nothing is asked of a balancer for it
+    site.router.add(site.url(3))
+    again = site.fleet.play(site.values(sglang_max_running_requests=16, **hooks))
+    assert (again.code, set(again.changes().values())) == (0, {0}), again.text
+    assert "Ask the routers" not in again.text
+
+
+def test_what_was_taken_out_is_put_back_by_the_next_run(site: Site) -> None:
+    workers, name = site.router.workers(), site.fleet[0].name
+    asked = site.values(sglang_max_running_requests=12)
+    kill = {"task": "Put the server back into the routers", "turn": 1, "run": "kill -KILL -$PPID"}
+    killed = site.fleet.play(asked, "--limit", name, at=kill)
+    assert killed.code == -9, killed.text
+    assert site.url(0) not in site.router.workers()
+    assert site.haproxy.statuses()[name] == "MAINT"
+    record = json.loads(site.fleet[0].read(DRAINED))
+    assert [(entry["kind"], entry.get("worker")) for entry in record["taken_out"]] == [("router", site.url(0)), ("haproxy", None)]
+    starts = site.fleet[0].starts(INSTANCE)
+    finished = site.fleet.play(asked, "--limit", name)
+    assert finished.code == 0, finished.text
+    assert (site.router.workers(), site.haproxy.statuses()[name]) == (workers, "UP")
+    assert site.fleet[0].starts(INSTANCE) == starts
+    assert site.fleet[0].shell(f"ls {DRAINED} 2>/dev/null || true") == ""
+
+
+def test_a_server_that_cannot_be_taken_out_serves_on(site: Site) -> None:
+    workers, before, name = site.router.workers(), site.invocations()[1], site.fleet[1].name
+    asked = site.values(sglang_max_running_requests=12, sglang_drain_timeout=1)
+    long = http.client.HTTPConnection(site.url(1).removeprefix("http://"), timeout=60)
+    long.request("POST", "/generate", json.dumps({"text": "on", "stream": True, "sampling_params": {"max_new_tokens": 3000}}))
+    stream = long.getresponse()
+    assert stream.readline().startswith(b"data: {")
+    busy = site.fleet.play(asked, "--limit", name)
+    assert busy.code != 0, busy.text
+    assert f"asked for no request under way at {site.url(1)} within 1 s, found 1 request" in " ".join(busy.text.split())
+    assert stream.readline() == b"\n"
+    long.close()
+    assert (site.invocations()[1], site.router.workers(), site.haproxy.statuses()[name]) == (before, workers, "UP")
+
+    # a balancer that is not there: nothing is stopped, and the other one is told nothing
+    site.router.stop()
+    lost = site.fleet.play(asked, "--limit", name)
+    assert lost.code != 0, lost.text
+    assert f"router {site.router.url}: asked for its workers (/workers), found connection refused" in " ".join(lost.text.split()).lower()
+    assert (site.invocations()[1], site.haproxy.statuses()[name]) == (before, "UP")
+    assert site.fleet[1].shell(f"ls {DRAINED} 2>/dev/null || true") == ""
+    site.router.start()
