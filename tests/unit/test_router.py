@@ -89,7 +89,8 @@ RESTORED = {
         {
             "priority": 11, "cost": 2.5, "worker_type": "prefill", "bootstrap_port": 9000, "tokenizer_path": "/t",
 
-            "reasoning_parser": "deepseek-r1", "tool_parser": "json", "chat_template": "/c", "disable_health_check": True, "labels": {"a": "b"},
+            "reasoning_parser": "deepseek-r1", "tool_parser": "json", "chat_template": "/c",
+            "disable_health_check": True, "labels": {"a": "b"},
         },
     ),
     "a model named by hand": ({"model_id": "k26-eu"}, {**DEFAULTS, "model_id": "k26-eu"}),
