@@ -260,7 +260,13 @@ def _against(host: Mapping[str, Any]) -> Iterator[Reason]:
     yield from found
     yield from (Reason("", (), text, "") for text in host["findings"] if text not in {reason.text for reason in found})
     if not found and not host["findings"] and host["refusal"]:
-        yield Reason("", (), host["refusal"], "")
+        yield Reason("", (), _why(host["refusal"]), "")
+
+
+def _why(refusal: str) -> str:
+    """A refusal without the line that says no more than that it is one."""
+    first, _newline, rest = refusal.strip().partition("\n")
+    return rest.strip() if rest.strip() and first.endswith(": refused before anything was changed.") else refusal.strip()
 
 
 def _in_state(report: Mapping[str, Any], state: str) -> list[str]:

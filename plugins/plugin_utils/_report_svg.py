@@ -109,7 +109,7 @@ def turn(host: Host, begin: float, end: float) -> Markup:
 
 def start(boot: Boot, longest_s: float) -> Markup:
     """The phases of one start, beside others of which the longest fills the place."""
-    return _line(_Place(0.0, max(longest_s, 1.0)).phases(boot, 0.0))
+    return _line(_Place(0.0, max(longest_s, 0.1)).phases(boot, 0.0))
 
 
 def spread(hosts: Sequence[Host], odd: Container[int], values: Sequence[float], line: float) -> Markup:
