@@ -39,14 +39,13 @@ class ActionModule(ActionBase):
         known = task_vars or {}
         if asked["results"] in load_extra_vars(self._loader):
             return {**result, "failed": True, "msg": _forged(asked["results"])}
-        now = time.time()
         hosts = {host: self._read(known["hostvars"], host, asked["results"]) for host in known["ansible_play_hosts_all"]}
-        document = document_of(hosts, now)
+        document = document_of(hosts, time.time())
         asked["query"] = whole_question(asked["query"], context.CLIARGS.get("extra_vars") or (), "sglang_audit_query")
         answer = query(document, asked["query"]) if asked["query"] else None
         for line in [json.dumps(answer, indent=1, ensure_ascii=False)] if asked["query"] else table_of(document):
             self._display.display(line)
-        paths = self._write(asked, document, answer, now)
+        paths = self._write(asked, document, answer)
         return {
             **result,
             "changed": False,
@@ -61,12 +60,12 @@ class ActionModule(ActionBase):
     def _read(hostvars: Mapping[str, Any], host: str, name: str) -> Any:
         return hostvars[host].get(name)
 
-    def _write(self, asked: Mapping[str, Any], document: Mapping[str, Any], answer: Any, began: float) -> dict[str, str]:
+    def _write(self, asked: Mapping[str, Any], document: Mapping[str, Any], answer: Any) -> dict[str, str]:
         """The report, with the whole audit and the answer as JSON beside it. What cannot be written hides nothing that was found."""
         if not asked["report_dir"] or self._task.check_mode:
             return {}
         try:
-            paths = write_report(asked["report_dir"], report_of(document, began, {"instance": asked["instance"]}))
+            paths = write_report(asked["report_dir"], report_of(document, {"instance": asked["instance"]}))
             _write_json(os.path.join(paths["directory"], "audit.json"), document)
             if asked["query"]:
                 _write_json(os.path.join(paths["directory"], "answer.json"), {"query": asked["query"], "answer": answer})

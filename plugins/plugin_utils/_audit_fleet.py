@@ -88,7 +88,8 @@ def _host(name: str, result: Mapping[str, Any]) -> Host:
 
 def _unknown(name: str, result: Mapping[str, Any]) -> Host:
     """A host that did not answer, or on which the module could not run."""
-    said = " ".join(str(result.get("msg") or "nothing was heard of it").split())[:400]
+    words = [str(result[key]) for key in ("msg", "module_stderr") if result.get(key)]
+    said = " ".join(": ".join(words or ["nothing was heard of it"]).split())[:400]
     lost = result.get("unreachable") is True or not result
     state = "unreachable" if lost else "not judged"
     do = "see that it runs and that Ansible reaches it" if lost else "mend that, and run the audit again"
@@ -186,14 +187,14 @@ def _apart(instance: Mapping[str, Any], pool: int | None, fraction: float | None
 # --- the report -------------------------------------------------------------------------------------------------------
 
 
-def report_of(document: Mapping[str, Any], began: float, asked: Mapping[str, Any]) -> dict[str, Any]:
+def report_of(document: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
     """The document in the form of a report, one entry for each server."""
     required = {instance["required_tokens"] for host in document["hosts"] for instance in host["instances"]}
     return {
         "kind": "audit",
         "id": document["id"],
         "title": f"Audit of {document['counts']['hosts']} host{'s' * (document['counts']['hosts'] != 1)}",
-        "started_at": began,
+        "started_at": None,
         "updated_at": document["at"],
         "finished": True,
         "state": "accepted" if document["accepted"] else "refused" if document["counts"]["refused"] else "stopped",
@@ -207,16 +208,19 @@ def report_of(document: Mapping[str, Any], began: float, asked: Mapping[str, Any
 
 
 def _entries(host: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    own = [f"{finding['check']}: {finding['found']}; {finding['do']}" for finding in host["findings"]]
-    if not host["instances"]:
+    if host["state"] in ("unreachable", "not judged"):
+        own = [f"{finding['found']}; {finding['do']}" for finding in host["findings"]]
         yield {"host": host["name"], "batch": None, "state": host["state"], "findings": own}
+    elif not host["instances"]:
+        yield {"host": host["name"], "batch": None, "state": "refused", "verdict": {"accepted": False, "findings": host["findings"]}}
     for instance in host["instances"]:
         alone = len(host["instances"]) == 1
+        findings = [*instance["findings"], *host["findings"]]
         yield {
             "host": host["name"] if alone else f"{host['name']} {instance['name']}",
             "batch": None,
-            "state": "accepted" if instance["accepted"] and not own else "refused",
-            "outcome": "accepted" if instance["accepted"] else "refused",
+            "state": "refused" if findings else "accepted",
+            "outcome": "refused" if findings else "accepted",
             "instance": instance["name"],
             "unit": instance["unit"],
             "change": "",
@@ -226,10 +230,9 @@ def _entries(host: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             "plan": _plan(instance["receipt"]),
             "boots": [instance["allocation"]] if instance["allocation"] else [],
             "verdict": {
-                "accepted": instance["accepted"], "required_tokens": instance["required_tokens"], "findings": instance["findings"],
+                "accepted": not findings, "required_tokens": instance["required_tokens"], "findings": findings,
                 "changes": [], "rows": instance["rows"], "notes": [*instance["warnings"], *host["warnings"]], "table": [],
             },
-            "findings": own,
         }  # fmt: skip
 
 

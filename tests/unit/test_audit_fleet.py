@@ -35,7 +35,7 @@ def serving(tokens: int = 200099, fraction: float = 0.9259, health: int = 200, *
 
 
 LOST = {"unreachable": True, "changed": False, "msg": "Failed to connect to the host via ssh:\nNo route to host"}
-BROKEN = {"failed": False, "msg": "The module interpreter was not found"}
+BROKEN = {"failed": False, "msg": "No start of json char found", "module_stderr": "/bin/sh: 1: sudo: not found\n"}
 EMPTY = {"audit": {"instances": [], "gpus": [], "idle_gib": 0, "findings": [], "warnings": []}}
 
 
@@ -65,6 +65,10 @@ def test_each_host_is_judged_and_only_what_is_known_to_be_good_is_accepted(resul
     assert (found["hosts"][0]["state"], found["hosts"][0]["checks"]) == (state, checks)
     assert found["accepted"] is found["hosts"][0]["accepted"] is (state == "accepted")
     assert found["counts"][state] == 1
+
+
+def test_what_a_host_said_is_told() -> None:
+    assert document(a=BROKEN)["hosts"][0]["findings"][0]["found"] == "No start of json char found: /bin/sh: 1: sudo: not found"
 
 
 def test_no_host_at_all_is_not_accepted() -> None:
@@ -151,18 +155,20 @@ def test_many_names_are_cut() -> None:
 
 
 def test_the_report() -> None:
-    found = document(gpu1=serving(), gpu2=serving(health=503), gpu3=LOST)
-    report = normalised(report_of(found, NOW, {"instance": ""}))
+    found = document(gpu1=serving(), gpu2=serving(health=503), gpu3=LOST, gpu4=EMPTY)
+    report = normalised(report_of(found, {"instance": ""}))
     assert (report["kind"], report["id"], report["state"], report["asked"]["required_tokens"]) == (
         "audit", "audit-20261130T070000Z", "refused", 200000,
     )  # fmt: skip
     assert [(host["host"], host["state"]) for host in report["hosts"]] == [
-        ("gpu1", "accepted"), ("gpu2", "refused"), ("gpu3", "unreachable"),
+        ("gpu1", "accepted"), ("gpu2", "refused"), ("gpu3", "unreachable"), ("gpu4", "refused"),
     ]  # fmt: skip
     assert [[reason.text for reason in against(host)] for host in report["hosts"]] == [
         [], ["status 503"],
-        ["reach: Failed to connect to the host via ssh: No route to host; see that it runs and that Ansible reaches it"],
+        ["Failed to connect to the host via ssh: No route to host; see that it runs and that Ansible reaches it"],
+        ["no unit that starts SGLang, by the role or by hand"],
     ]  # fmt: skip
+    assert against(report["hosts"][3])[0].do == "run the playbook for this host, or take it out of the group that is audited"
     assert report["hosts"][0]["boots"][0]["min_tokens"] == 200099
     assert report["hosts"][0]["plan"] == {
         "mem_fraction_static": 0.9259, "predicted_tokens": 200099, "headroom_gib": 6.4, "basis": "observed",
@@ -171,8 +177,9 @@ def test_the_report() -> None:
 
 def test_servers_of_one_host_are_entries_of_their_own() -> None:
     both = serving()
-    both["audit"]["instances"].append({**both["audit"]["instances"][0], "name": "other", "unit": "other.service", "accepted": False})
-    report = normalised(report_of(document(gpu1=both), NOW, {}))
+    other = serving(health=503)["audit"]["instances"][0]
+    both["audit"]["instances"].append({**other, "name": "other", "unit": "other.service"})
+    report = normalised(report_of(document(gpu1=both), {}))
     assert [(host["host"], host["state"]) for host in report["hosts"]] == [("gpu1 k26", "accepted"), ("gpu1 other", "refused")]
 
 
