@@ -29,7 +29,7 @@ def scale_of(ranks: Iterable[Rank], required: int) -> float:
     return max([required * ABOVE, *(rank.tokens * 1.01 for rank in ranks if rank.tokens is not None), 1.0])
 
 
-def bar(rank: Rank, required: int, most: float) -> Markup:
+def rank_bar(rank: Rank, required: int, most: float) -> Markup:
     """The pool of one rank against the target."""
     target = _units(required, most)
     end = _units(rank.tokens or 0, most)
