@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Optional
 
+from ansible_collections.inferops.sglang.plugins.module_utils._accepted import EARLIER
 from ansible_collections.inferops.sglang.plugins.module_utils._fetch import unit_of
 from ansible_collections.inferops.sglang.plugins.module_utils._fetch_record import RECORD
 from ansible_collections.inferops.sglang.plugins.module_utils._fetch_swap import places
@@ -261,6 +262,10 @@ def _remove_models(removal: Removal, entry: Instance) -> None:
 def _remove_state(removal: Removal, entry: Instance) -> None:
     for name in STATE_FILES:
         _remove_file(removal, os.path.join(entry.state, name))
+    earlier = os.path.join(entry.state, EARLIER)
+    for path in sorted(glob.glob(os.path.join(glob.escape(earlier), "*.json"))):
+        _remove_file(removal, path)
+    _remove_empty(removal, earlier)
     _remove_empty(removal, entry.state)
 
 
