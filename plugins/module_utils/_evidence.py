@@ -106,7 +106,7 @@ def bounded(blocks: Iterable[bytes], most: int) -> str:
     if not dropped:
         return (bytes(head) + rest).decode("utf-8", "replace")
     first, last = bytes(head).rpartition(b"\n"), rest.partition(b"\n")
-    dropped += len(first[2]) + len(last[0])
+    dropped += len(first[2]) + len(last[0] + last[1])
     told = f"\n[... {dropped:,} bytes are left out here ...]\n".encode()
     return (first[0] + told + last[2]).decode("utf-8", "replace")
 

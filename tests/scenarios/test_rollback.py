@@ -110,7 +110,8 @@ def test_what_is_not_kept_is_refused_with_what_is(host: Host) -> None:
     run = back(host, "0.4.6")
     assert run.code == 2
     for words in (
-        "sglang_rollback_to: asked for 0.4.6, found no accepted service of that name", f"- {OTHER} (/opt/sglang/{OTHER}-", "no host was changed",
+        "sglang_rollback_to: asked for 0.4.6, found no accepted service of that name",
+        f"- {OTHER} (/opt/sglang/{OTHER}-", "no host was changed",
     ):  # fmt: skip
         assert words in said(run), run.text
     assert host.state() == state
@@ -167,7 +168,8 @@ def test_a_refused_start_leaves_its_evidence_on_the_controller(host: Host) -> No
 
     folder = host.inventory.parent / "reports/latest/evidence/way"
     assert sorted(os.listdir(folder)) == sorted([
-        "boot.json", "environment.txt", "gpus.txt", "journal.log", "memory.txt", "plan.json", f"{NAME}.service", "systemctl.txt", "verdict.json",
+        "boot.json", "environment.txt", "gpus.txt", "journal.log", "memory.txt", "plan.json", f"{NAME}.service", "systemctl.txt",
+        "verdict.json",
     ])  # fmt: skip
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
