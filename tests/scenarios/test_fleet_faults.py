@@ -23,7 +23,7 @@ NUMBERS = iter(range(9, 99))
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Four hosts that serve."""
     values = {"sglang_gate_settle_time": 1, "sglang_batches": ["100%"]}
-    with kimi_fleet(tmp_path_factory.mktemp("faults"), "faults", 4, "infopoq", "10.79.35", **values) as fleet:
+    with kimi_fleet(tmp_path_factory.mktemp("faults"), "faults", 4, "infopoq", "10.79.35", installed=True, **values) as fleet:
         for number in range(4):
             fleet.faulty(number, STANDIN_FAULT_FILE=FAULT_FILE)
         run = fleet.play()

@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import subprocess
+import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -157,11 +158,29 @@ def _serving(text: str) -> Serving:
     )
 
 
+def _environment_of_all(work: Path) -> tuple[list[str], dict[str, Any]]:
+    """One environment with the stand-in, bound into every host: options of ``hosts up``, and variables of the role."""
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", work / "engine"], check=True)
+    packages = next((work / "engine").glob("lib/python3*/site-packages"))
+    with zipfile.ZipFile(next((work / "wheels").glob("sglang-*.whl"))) as wheel:
+        wheel.extractall(packages)
+    return ["--bind-ro", f"{work}/engine:/opt/engine"], {
+        "sglang_install_method": "existing", "sglang_existing_environment": "/opt/engine", "sglang_wheelhouse": ""}
+
+
 @contextmanager
-def kimi_fleet(work: Path, name: str, count: int, prefix: str, network: str, **values: Any) -> Iterator[Fleet]:
-    """So many hosts, NAME-1 and on, with the stand-in's Kimi K2.6 asked of each; gone afterwards. ``values``: more for all of them."""
+def kimi_fleet(
+    work: Path, name: str, count: int, prefix: str, network: str, *, installed: bool = False, **values: Any,
+) -> Iterator[Fleet]:
+    """So many hosts, NAME-1 and on, with the stand-in's Kimi K2.6 asked of each; gone afterwards. ``values``: more for all of them.
+
+    ``installed``: in an environment that is there already; else each host installs it.
+    """
     names = [f"{name}-{number}" for number in range(1, count + 1)]
     shelves = kimi_shelves(work)
+    if installed:
+        options, found = _environment_of_all(work)
+        shelves, values = shelves + options, {**found, **values}
     variables = environment(prefix, network)
     hosts, inventory = ROOT / "tests/hosts/hosts", work / "inventory"
     for folder in ("group_vars", "host_vars"):
