@@ -25,6 +25,8 @@ _KEPT = (
     "priority", "cost", "worker_type", "bootstrap_port", "tokenizer_path", "reasoning_parser", "tool_parser", "chat_template",
     "disable_health_check",
 )  # fmt: skip
+# What the router takes where nobody said anything; once it is said, a label says so too
+_UNSET = {"priority": 50, "cost": 1.0}
 # Labels that the router writes itself, from what the worker says of itself; one that is given stands above what a new server says
 _OWN_LABELS = (
     "model_path", "served_model_name", "model_id", "tp_size", "dp_size", "dp_rank", "dp_base_url", "priority", "cost", "server_version",
@@ -80,7 +82,7 @@ def _restore(entry: Mapping[str, Any]) -> dict[str, Any]:
     """What somebody set of this worker by hand; what the server says of itself it is asked again."""
     told_of = entry.get("metadata")
     metadata: Mapping[str, Any] = told_of if isinstance(told_of, dict) else {}
-    kept = {name: entry[name] for name in _KEPT if entry.get(name) is not None}
+    kept = {name: entry[name] for name in _KEPT if entry.get(name) is not None and (name in metadata or entry[name] != _UNSET.get(name))}
     labels = {name: value for name, value in metadata.items() if name not in _OWN_LABELS}
     if labels:
         kept["labels"] = labels

@@ -77,7 +77,7 @@ def listed(*workers: dict[str, Any]) -> tuple[int, Any]:
     return 200, {"workers": list(workers), "total": len(workers), "stats": {}}
 
 
-DEFAULTS = {"priority": 50, "cost": 1.0, "worker_type": "regular", "disable_health_check": False}
+DEFAULTS = {"worker_type": "regular", "disable_health_check": False}
 RESTORED = {
     "as the router makes it": ({}, DEFAULTS),
     "by hand": (
@@ -93,6 +93,8 @@ RESTORED = {
             "disable_health_check": True, "labels": {"a": "b"},
         },
     ),
+    "the usual priority, by hand": ({"metadata": {"priority": "50", "model_path": "/m"}, "model_id": "/m"}, {**DEFAULTS, "priority": 50}),
+    "another cost without a label": ({"cost": 2.0}, {**DEFAULTS, "cost": 2.0}),
     "a model named by hand": ({"model_id": "k26-eu"}, {**DEFAULTS, "model_id": "k26-eu"}),
     "0.2.2 calls it by its path": ({"model_id": "/m", "metadata": {"model_path": "/m", "model_id": "/m"}}, DEFAULTS),
     "nothing is known of it": ({"model_id": "unknown", "metadata": None}, DEFAULTS),
