@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-STARTS = {"fleet-1": 3, "fleet-2": 2, "fleet-3": 2, "fleet-4": 2}
+STARTS = {"fleet-1": 3, "fleet-2": 3, "fleet-3": 2, "fleet-4": 2}
 
 
 def test_the_service_is_proved_with_the_new_flag(service):
