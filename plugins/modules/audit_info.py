@@ -18,7 +18,7 @@ description:
     and process must be those that were accepted, it must not have died since, and must not be left out of its balancers.
   - Pools are proved by the journal of the start that runs. Where the journal has lost it, the receipt proves them, if the gate accepted
     this very start.
-  - Nothing is changed but the file of O(textfile), if that is given. The playbook P(inferops.sglang.audit#playbook) asks a whole fleet and
+  - Nothing is changed but the file of O(textfile), if that is given. The playbook C(inferops.sglang.audit) asks a whole fleet and
     sets hosts of a class beside one another.
 attributes:
   check_mode:
@@ -33,7 +33,7 @@ attributes:
     description: Use C(group/inferops.sglang.sglang) in C(module_defaults) to set options for all modules at once.
 options:
   state_dir:
-    description: Where the role keeps what it made and accepted, its O(inferops.sglang.sglang#role:sglang_state_dir).
+    description: Where the role keeps what it made and accepted, its O(inferops.sglang.sglang#role:main:sglang_state_dir).
     type: path
     default: /var/lib/sglang
   context_length:

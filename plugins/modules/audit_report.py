@@ -15,7 +15,7 @@ description:
   - Takes what M(inferops.sglang.audit_info) returned for every host of the play, shows it as a table, writes a report, and fails if a host
     is refused, could not be reached or read, or has no server.
   - Servers that are equal for a plan are a class. One whose pool or fraction differs from that of its class is named.
-  - It runs on the controller alone, once for all hosts of the play (C(run_once)), as P(inferops.sglang.audit#playbook) does.
+  - It runs on the controller alone, once for all hosts of the play (C(run_once)), as C(inferops.sglang.audit) does.
 attributes:
   check_mode:
     support: full

@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._audit_host import Eyes
@@ -39,7 +40,7 @@ RECEIPT = {
     "prediction_basis": "observed", "min_tokens": 200099, "tokens_per_rank": {"TP0": 200099, "TP1": 200105}, "headroom_gib": 6.34,
     "planned_headroom_gib": 6.4, "invocation_id": "start1", "started_at": "2026-11-30T07:00:00+00:00",
 }  # fmt: skip
-BOOT: dict[str, Any] = {
+BOOT: Mapping[str, Any] = MappingProxyType({
     "invocation_id": "start1", "started_at": "2026-11-30T07:00:00+00:00", "sglang_version": "0.5.23", "ready": True, "complete": True,
     "stopped": False, "phase": "ready", "failure": None, "missing_ranks": [], "min_tokens": 200099, "max_total_num_tokens": 200099,
     "min_avail_gib": 6.34, "restarts": 0, "notes": [],
@@ -51,7 +52,7 @@ BOOT: dict[str, Any] = {
         {"tp": 0, "pp": 0, "dp": 0, "last_avail_gib": 6.34, "avail_after_pool_gib": 7.9, "target": {"tokens": 200099}, "draft": None},
         {"tp": 1, "pp": 0, "dp": 0, "last_avail_gib": 6.4, "avail_after_pool_gib": 7.9, "target": {"tokens": 200105}, "draft": None},
     ],
-}  # fmt: skip
+})  # fmt: skip
 RUNNING = ServiceState("active", "running", "success", "loaded", 100, 0, "start1", 0, digest="1111")
 BY_HAND = "[Service]\nExecStart=/opt/v/bin/python -m sglang.launch_server --model-path /srv/m --port 30001 --api-key verysecret\n"
 
