@@ -57,7 +57,7 @@ options:
     type: path
     default: ""
 author:
-  - inferops.sglang contributors
+  - inferops.sglang contributors (@inferops)
 """
 
 EXAMPLES = r"""
