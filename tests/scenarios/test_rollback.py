@@ -118,14 +118,14 @@ def test_what_is_not_kept_is_refused_with_what_is(host: Host) -> None:
 
 
 def test_an_environment_that_is_gone_is_not_gone_back_to(host: Host) -> None:
-    state = host.state()
+    before = (host.receipt(NAME), host.invocation(NAME), host.read(f"/etc/systemd/system/{NAME}.service"))
     host.shell(f"mv /opt/sglang/{OTHER}-*/bin /opt/aside")
     broken = back(host, OTHER)
+    host.shell(f"mv /opt/aside $(ls -d /opt/sglang/{OTHER}-*)/bin")
     assert broken.code == 2
     assert f"sglang_rollback_to: asked for {OTHER}, found it, but /opt/sglang/{OTHER}-" in said(broken), broken.text
     assert f"run the role with sglang_version {OTHER}, which makes it anew" in said(broken), broken.text
-    host.shell(f"mv /opt/aside $(ls -d /opt/sglang/{OTHER}-*)/bin")
-    assert host.state() == state
+    assert (host.receipt(NAME), host.invocation(NAME), host.read(f"/etc/systemd/system/{NAME}.service")) == before
 
 
 def test_a_way_back_that_fails_returns_to_what_ran_before(host: Host) -> None:
@@ -140,9 +140,13 @@ def test_a_way_back_that_fails_returns_to_what_ran_before(host: Host) -> None:
     run = Run(play.returncode, text)
     assert run.code == 2, run.text
     assert f"Went back to {OTHER}" in said(run), run.text
-    assert f"What ran before runs again: {VERSION} (" in said(run), run.text
+    assert f"What was accepted before runs again: {VERSION} (" in said(run), run.text
     assert host.receipt(NAME) == receipt
     assert (running(host), host.shell(f"readlink /opt/sglang/current/{NAME}")) == (receipt["release"], receipt["release"])
+    report = json.loads((host.inventory.parent / "reports/latest/report.json").read_text(encoding="utf-8"))
+    told = report["hosts"][0]
+    assert (report["state"], told["state"], told["verdict"]["accepted"]) == ("stopped", "refused", False)
+    assert told["returned"]["min_tokens"] == TOKENS
     evidence = host.inventory.parent / "reports/latest/evidence/way/journal.log"
     assert "CUDA out of memory" in evidence.read_text(encoding="utf-8")
 
