@@ -145,7 +145,7 @@ def test_a_way_back_that_fails_returns_to_what_ran_before(host: Host) -> None:
     assert (running(host), host.shell(f"readlink /opt/sglang/current/{NAME}")) == (receipt["release"], receipt["release"])
     report = json.loads((host.inventory.parent / "reports/latest/report.json").read_text(encoding="utf-8"))
     told = report["hosts"][0]
-    assert (report["state"], told["state"], told["verdict"]["accepted"]) == ("stopped", "refused", False)
+    assert (report["state"], told["state"], told["verdict"]["accepted"]) == ("refused", "refused", False)
     assert told["returned"]["min_tokens"] == TOKENS
     evidence = host.inventory.parent / "reports/latest/evidence/way/journal.log"
     assert "CUDA out of memory" in evidence.read_text(encoding="utf-8")
