@@ -31,7 +31,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._unit_server impor
 
 UNITS = "/etc/systemd/system"
 # what the role keeps of an instance, and the name under which each is written before it takes its place
-STATE_FILES = ("accepted.json", "adoption.json", "boots.json", "receipt.json", "verdict.json")
+STATE_FILES = ("accepted.json", "adoption.json", "boots.json", "drained.json", "receipt.json", "verdict.json")
 _FOREIGN = "the role did not write this unit"
 _LIBRARIES = ("libexec", "current")
 
