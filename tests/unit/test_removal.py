@@ -58,7 +58,7 @@ class Machine:
         self.at(f"opt/current/{name}").symlink_to(self.at(f"opt/{release}"))
         self.write(f"etc/{name}.env")
         self.write(f"cache/{name}/kernel")
-        for file in ("accepted.json", "accepted/0.5.11-b.json", "boots.json", "receipt.json", "verdict.json"):
+        for file in ("accepted.json", "accepted/0.5.11-b.json", "boots.json", "drained.json", "receipt.json", "verdict.json"):
             self.write(f"lib/{name}/{file}")
         line = f"X-InferopsInstance={name}\n" if mark else ""
         model = f" --model-path {models[0]}" if models else ""
@@ -115,7 +115,7 @@ def test_the_last_instance_takes_all_that_was_made_with_it(machine: Machine) -> 
     assert (machine.accounts, machine.active) == (set(), set())
     assert [os.path.relpath(path, machine.root) if "/" in path else path for path in outcome.removed] == [
         "units/a.service", "etc/a.env", "opt/current/a", "opt/0.5.12-aaaaaaaa", "opt/libexec", "opt/current", "cache/a", "cache",
-        "lib/a/accepted.json", "lib/a/boots.json", "lib/a/receipt.json", "lib/a/verdict.json", "lib/a/accepted/0.5.11-b.json",
+        "lib/a/accepted.json", "lib/a/boots.json", "lib/a/drained.json", "lib/a/receipt.json", "lib/a/verdict.json", "lib/a/accepted/0.5.11-b.json",
         "lib/a/accepted", "lib/a", "etc", "opt", "user sglang",
         "group sglang", "lib/made.json", "lib",
     ]  # fmt: skip
