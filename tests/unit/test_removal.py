@@ -115,8 +115,8 @@ def test_the_last_instance_takes_all_that_was_made_with_it(machine: Machine) -> 
     assert (machine.accounts, machine.active) == (set(), set())
     assert [os.path.relpath(path, machine.root) if "/" in path else path for path in outcome.removed] == [
         "units/a.service", "etc/a.env", "opt/current/a", "opt/0.5.12-aaaaaaaa", "opt/libexec", "opt/current", "cache/a", "cache",
-        "lib/a/accepted.json", "lib/a/boots.json", "lib/a/drained.json", "lib/a/receipt.json", "lib/a/verdict.json", "lib/a/accepted/0.5.11-b.json",
-        "lib/a/accepted", "lib/a", "etc", "opt", "user sglang",
+        "lib/a/accepted.json", "lib/a/boots.json", "lib/a/drained.json", "lib/a/receipt.json", "lib/a/verdict.json",
+        "lib/a/accepted/0.5.11-b.json", "lib/a/accepted", "lib/a", "etc", "opt", "user sglang",
         "group sglang", "lib/made.json", "lib",
     ]  # fmt: skip
     assert outcome.kept == []
@@ -141,7 +141,7 @@ def test_another_instance_keeps_what_both_share(machine: Machine) -> None:
     assert machine.tree() == sorted([
         "units", "units/b.service", "etc", "etc/b.env", "cache", "cache/b", "cache/b/kernel", "lib", "lib/b", "lib/made.json",
         "lib/b/accepted", "lib/b/accepted/0.5.11-b.json",
-        *(f"lib/b/{name}.json" for name in ("accepted", "boots", "receipt", "verdict")), "opt", "opt/current", "opt/current/b",
+        *(f"lib/b/{name}.json" for name in ("accepted", "boots", "drained", "receipt", "verdict")), "opt", "opt/current", "opt/current/b",
         "opt/libexec", "opt/libexec/guard.py", "opt/0.5.12-aaaaaaaa", "opt/0.5.12-aaaaaaaa/.complete", "opt/0.5.12-aaaaaaaa/bin",
         "opt/0.5.12-aaaaaaaa/bin/python",
     ])  # fmt: skip
