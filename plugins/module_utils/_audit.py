@@ -34,8 +34,9 @@ _DEPLOY = "run the playbook for this host: it proves what runs, or mends it"
 class Terms:
     """What hosts are held against.
 
-    ``required_tokens``: of every rank, 0 for what each receipt accepted. If the role's ``instance`` is named it is asked of that one, and of
-    what has no receipt to be held against. The rest as the gate takes it; ``headroom_gib``: what is to stay free on a card, beyond which memory is idle.
+    ``required_tokens``: of every rank, 0 for what each receipt accepted. If the role's ``instance`` is named it is asked of that one,
+    and of what has no receipt to be held against. The rest as the gate takes it; ``headroom_gib``: what is to stay free on a card,
+    beyond which memory is idle.
     """
 
     required_tokens: int = 0
