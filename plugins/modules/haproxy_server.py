@@ -53,6 +53,12 @@ options:
     description: Goes on with a warning where sessions are still under way after O(timeout).
     type: bool
     default: false
+  wait:
+    description:
+      - Whether V(drained) waits until nothing is under way.
+      - Where several balancers send requests, take the server out of each without waiting first, and wait then.
+    type: bool
+    default: true
 """
 
 EXAMPLES = r"""
@@ -133,6 +139,7 @@ def main() -> None:
             "state": {"type": "str", "choices": ["drained", "ready"], "default": "ready"},
             "timeout": {"type": "int", "default": 300},
             "force": {"type": "bool", "default": False},
+            "wait": {"type": "bool", "default": True},
         },
         supports_check_mode=True,
     )
@@ -168,6 +175,8 @@ def drain(module: AnsibleModule, haproxy: Haproxy, found: Server) -> dict[str, A
         return _result(haproxy, found, "is out" if found.out else "would be taken out", Quiet(True, load, load, 0.0), not found.out)
     if not found.out:
         haproxy.set_state("drain")
+    if not module.params["wait"]:
+        return _result(haproxy, found, "gets no new requests", Quiet(True, load, load, 0.0), not found.out)
     quiet = wait_quiet(haproxy.load, module.params["timeout"], Clock())
     if not quiet.ok and not module.params["force"]:
         module.fail_json(

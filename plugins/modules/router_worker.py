@@ -61,6 +61,12 @@ options:
     description: Goes on with a warning where requests are still under way after O(timeout), or cannot be counted.
     type: bool
     default: false
+  wait:
+    description:
+      - Whether V(drained) waits until nothing is under way.
+      - Where several balancers send requests, take the server out of each without waiting first, and wait then.
+    type: bool
+    default: true
   validate_certs:
     description: Whether certificates have to be trusted.
     type: bool
@@ -136,6 +142,7 @@ def main() -> None:
             "restore": {"type": "dict", "default": {}},
             "timeout": {"type": "int", "default": 300},
             "force": {"type": "bool", "default": False},
+            "wait": {"type": "bool", "default": True},
             "validate_certs": {"type": "bool", "default": True},
         },
         supports_check_mode=True,
@@ -180,6 +187,9 @@ class _Change:
             return self._result("would be taken out" if self.found else "is not in", Quiet(True, load, load, 0.0), self.found is not None)
         if self.found is not None:
             self.router.remove(self.listing, self.found)
+        if not self.asked["wait"]:
+            load = self._load()
+            return self._result("gets no new requests", Quiet(True, load, load, 0.0), self.found is not None)
         quiet = wait_quiet(self._load, self.asked["timeout"], Clock())
         if not quiet.ok:
             self._not_quiet(quiet)
