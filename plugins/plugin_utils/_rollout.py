@@ -72,10 +72,11 @@ def refusal_of_plan(surveys: Sequence[Survey]) -> str:
     if not unreachable and not refused:
         return ""
     lines = [f"Asked to roll out {_hosts(surveys)}, found {len(unreachable) + len(refused)} that cannot take part; no host was changed"]
-    lines += [f"  - {survey.host}: {survey.refused.strip().splitlines()[0]}" for survey in refused]
+    lines += [f"  - {survey.host}: {_first_words(survey.refused)}" for survey in refused]
     lines += [f"  - {host}: could not be reached" for host in unreachable]
     left_out = ":".join(f"!{name}" for name in [survey.host for survey in refused] + unreachable)
-    return "\n".join([*lines, f"    do: mend them and run again, or leave them out with --limit 'all:{left_out}'"])
+    other_way = f", or leave them out with --limit 'all:{left_out}'" if any(survey.planned for survey in surveys) else ""
+    return "\n".join([*lines, f"    do: mend them and run again{other_way}"])
 
 
 def order_of(surveys: Iterable[Survey]) -> tuple[list[str], list[str]]:
@@ -208,6 +209,14 @@ def _state(outcome: Mapping[str, Any] | None, has_passed: bool) -> str:
     if not has_passed:
         return "refused" if outcome.get("outcome") == "refused" else "not judged"
     return "unchanged" if outcome.get("outcome") == "accepted" and not outcome.get("starts") else "accepted"
+
+
+def _first_words(refusal: str) -> str:
+    """What a refusal says first; a line that only opens a list says nothing without the next one."""
+    first, *more = refusal.strip().splitlines() or [""]
+    if first.endswith(":") and more:
+        first = f"{first} {more.pop(0).strip()}"
+    return first + (" (the rest stands above)" if more else "")
 
 
 def _short(names: Sequence[str], most: int = 8) -> list[str]:

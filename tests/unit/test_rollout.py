@@ -54,9 +54,19 @@ def test_a_rollout_begins_only_if_every_host_can_take_part() -> None:
     assert _rollout.refusal_of_plan([NEW, SAME, BUSY]) == ""
     assert _rollout.refusal_of_plan([NEW, LOST, BAD]).splitlines() == [
         "Asked to roll out 3 hosts, found 2 that cannot take part; no host was changed",
-        "  - gpu05: Asked for 8 cards, found 7; look at the eighth",
+        "  - gpu05: Asked for 8 cards, found 7; look at the eighth (the rest stands above)",
         "  - gpu04: could not be reached",
         "    do: mend them and run again, or leave them out with --limit 'all:!gpu05:!gpu04'",
+    ]
+
+
+def test_a_refusal_that_opens_a_list_says_what_is_on_it() -> None:
+    # a limit that leaves nobody is no way on
+    bad = Survey("gpu05", refused="Validation of arguments failed:\nargument 'sglang_port' is of type str")
+    assert _rollout.refusal_of_plan([bad]).splitlines() == [
+        "Asked to roll out gpu05, found 1 that cannot take part; no host was changed",
+        "  - gpu05: Validation of arguments failed: argument 'sglang_port' is of type str",
+        "    do: mend them and run again",
     ]
 
 
