@@ -34,6 +34,8 @@ class ActionModule(ActionBase):
             "kind": {"type": "str", "choices": ["deploy", "rollback"], "default": "deploy"},
             "instance": {"type": "str", "default": "sglang"},
             "sglang_version": {"type": "str", "default": ""},
+            "batches": {"type": "raw", "default": 1},
+            "serving_batches": {"type": "raw", "default": 1},
             "report_dir": {"type": "str", "default": ""},
             "fleet_boots_dir": {"type": "str", "default": ""},
         })
@@ -55,6 +57,9 @@ class ActionModule(ActionBase):
         if forged:
             return _failed(f"Asked to roll out with {', '.join(forged)} given from outside, which only this run may set; "
                            "take it out of the command line or the inventory. No host was changed")
+        sizes = _rollout.refusal_of_batches({f"sglang_{name}": self._asked[name] for name in ("batches", "serving_batches")})
+        if sizes:
+            return _failed(sizes)
         surveys = [_rollout.survey_of(host, facts[host]) for host in hosts]
         identity = f"{self._asked['kind']}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(self._now))}"
         report = _rollout.new_report(

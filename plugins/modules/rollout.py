@@ -48,6 +48,16 @@ options:
     description: Release that is rolled out, for the report.
     type: str
     default: ""
+  batches:
+    description:
+      - What C(serial) of the play of hosts that serve nothing is given; a number, a percentage, or a list of them.
+      - V(plan) refuses what C(serial) would take for all hosts at once, as V(0) or an empty list.
+    type: raw
+    default: 1
+  serving_batches:
+    description: The same for the play of hosts whose server is stopped.
+    type: raw
+    default: 1
   report_dir:
     description: Directory on the controller for the report. Empty writes none; one that cannot be written to is a warning.
     type: path

@@ -9,6 +9,7 @@ whatever else a host may say, without that fact no later batch opens.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,9 @@ PASS = "sglang_gate_passed"
 _PRIVATE = "__sglang_"
 # actions after which the process is the one that it was
 _LEFT_ALONE = ("nothing", "reload")
+
+# how many hosts at a time, as Ansible's serial takes it; of 0, a negative number or an empty list it makes one batch of all hosts
+_BATCH = re.compile(r"[1-9][0-9]*\s*%?")
 
 Report = dict[str, Any]
 
@@ -63,6 +67,23 @@ def forged(extra_vars: Iterable[str], facts: Mapping[str, Mapping[str, Any]], op
     given = [name for name in extra_vars if name == PASS or name.startswith(_PRIVATE)]
     found = [f"{PASS} of {host}" for host, values in facts.items() if opening and PASS in values and PASS not in given]
     return sorted(given) + found
+
+
+def refusal_of_batches(asked: Mapping[str, Any]) -> str:
+    """Why sizes of batches, by the variable that names them, cannot be meant; empty if all of them can."""
+    wrong = [name for name, value in asked.items() if not _sizes(value)]
+    return "\n".join(
+        f"{name}: asked for batches of {asked[name]!r}, found that Ansible would take all hosts at once for it, or none. "
+        f"No host was changed; give how many at a time, each 1 or more, as a number or a percentage: -e '{{\"{name}\": [1, \"10%\"]}}'"
+        for name in wrong
+    )
+
+
+def _sizes(value: Any) -> bool:
+    listed = value if isinstance(value, list) else [value]
+    return bool(listed) and all(
+        isinstance(size, (int, str)) and not isinstance(size, bool) and _BATCH.fullmatch(str(size).strip()) for size in listed
+    )
 
 
 def refusal_of_plan(surveys: Sequence[Survey]) -> str:

@@ -50,6 +50,35 @@ def test_a_pass_is_given_by_this_run_alone(extra: list[str], facts: dict[str, An
     assert _rollout.forged(extra, facts, opening) == found
 
 
+@pytest.mark.parametrize(
+    ("batches", "fits"),
+    [
+        (1, True),
+        ("4", True),
+        ("10 %", True),
+        ([1, "10%", "50%", "100%"], True),
+        # one batch of all hosts by Ansible's reckoning
+        (0, False),
+        (-1, False),
+        ("-50%", False),
+        ([], False),
+        ([1, 0], False),
+        # an error of Ansible's own, in the middle of the run
+        ("", False),
+        ("1,4", False),
+        (None, False),
+        ({"first": 1}, False),
+        (True, False),
+        (1.5, False),
+        ("0%", False),
+    ],
+)
+def test_batches_are_what_they_say(batches: Any, fits: bool) -> None:
+    refusal = _rollout.refusal_of_batches({"sglang_batches": 1, "sglang_serving_batches": batches})
+    assert refusal.startswith("" if fits else "sglang_serving_batches: asked for batches of ")
+    assert bool(refusal) is not fits
+
+
 def test_a_rollout_begins_only_if_every_host_can_take_part() -> None:
     assert _rollout.refusal_of_plan([NEW, SAME, BUSY]) == ""
     assert _rollout.refusal_of_plan([NEW, LOST, BAD]).splitlines() == [
