@@ -89,7 +89,7 @@ def _host(name: str, result: Mapping[str, Any]) -> Host:
 def _unknown(name: str, result: Mapping[str, Any]) -> Host:
     """A host that did not answer, or on which the module could not run."""
     words = [str(result[key]) for key in ("msg", "module_stderr") if result.get(key)]
-    said = " ".join(": ".join(words or ["nothing was heard of it"]).split())[:400]
+    said = " ".join(": ".join(words or ["nothing was heard of it"]).split()).removeprefix("Task failed: ")[:400]
     lost = result.get("unreachable") is True or not result
     state = "unreachable" if lost else "not judged"
     do = "see that it runs and that Ansible reaches it" if lost else "mend that, and run the audit again"

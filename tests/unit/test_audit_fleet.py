@@ -34,7 +34,7 @@ def serving(tokens: int = 200099, fraction: float = 0.9259, health: int = 200, *
     return {"changed": False, "audit": audit_of(read_host(STATE, host.eyes()), Terms())}
 
 
-LOST = {"unreachable": True, "changed": False, "msg": "Failed to connect to the host via ssh:\nNo route to host"}
+LOST = {"unreachable": True, "changed": False, "msg": "Task failed: Failed to connect to the host via ssh:\nNo route to host"}
 BROKEN = {"failed": False, "msg": "No start of json char found", "module_stderr": "/bin/sh: 1: sudo: not found\n"}
 EMPTY = {"audit": {"instances": [], "gpus": [], "idle_gib": 0, "findings": [], "warnings": []}}
 
