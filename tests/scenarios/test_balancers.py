@@ -164,10 +164,14 @@ def test_a_server_that_cannot_be_taken_out_serves_on(site: Site) -> None:
     long.close()
     assert (site.invocations()[1], site.router.workers(), site.haproxy.statuses()[name]) == (before, workers, "UP")
 
-    # a balancer that is not there: nothing is stopped, and the other one is told nothing
+    # a balancer that is not there: nothing is stopped, and the other one is told nothing; not even where nothing was accepted to go back to
     site.router.stop()
+    accepted = DRAINED.replace("drained", "accepted")
+    site.fleet[1].shell(f"mv {accepted} {accepted}.away")
     lost = site.fleet.play(asked, "--limit", name)
+    site.fleet[1].shell(f"mv {accepted}.away {accepted}")
     assert lost.code != 0, lost.text
+    assert "Nothing was stopped: what ran before this run runs on." in " ".join(lost.text.split())
     assert f"router {site.router.url}: asked for its workers (/workers), found connection refused" in " ".join(lost.text.split()).lower()
     assert (site.invocations()[1], site.haproxy.statuses()[name]) == (before, "UP")
     assert site.fleet[1].shell(f"ls {DRAINED} 2>/dev/null || true") == ""
