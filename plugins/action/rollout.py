@@ -159,7 +159,7 @@ class ActionModule(ActionBase):
         # a page that cannot be drawn must not leave servers half rolled out
         except Exception as error:
             self._warnings.append(
-                f"asked to write the report to {folder}, found {type(error).__name__}: {error}; the rollout goes on without one")
+                f"asked to write the report to {folder}, found {type(error).__name__} ({error}); this rollout has no report")
             return {}
         if report["finished"]:
             Display().display(f"Report: {paths['html']}", stderr=True)
@@ -171,11 +171,12 @@ class ActionModule(ActionBase):
             return {}
         path = Path(folder) / str(self._rollout().get("id", "")) / "report.json"
         try:
-            report = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            self._warnings.append(f"asked to bring {path} up to date, found {error}; this rollout has no report")
+            report = change(json.loads(path.read_text(encoding="utf-8")))
+        # neither must a report that somebody else wrote into, whatever is in it now
+        except Exception as error:
+            self._warnings.append(f"asked to bring {path} up to date, found {type(error).__name__} ({error}); this rollout has no report")
             return {}
-        return self._write(change(report))
+        return self._write(report)
 
 
 def _failed(message: str) -> dict[str, Any]:
