@@ -22,6 +22,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._deployment import
 from ansible_collections.inferops.sglang.plugins.module_utils._eras import era_of, parse_version
 from ansible_collections.inferops.sglang.plugins.module_utils._lessons import (
     fleet_boots,
+    is_lesson,
     lessons_from_kept,
     lessons_from_outcome,
     margin_gib,
@@ -464,3 +465,12 @@ def test_a_host_that_joins_later_needs_one_start(tmp_path: Path) -> None:
     found = fleet_boots(merge(_lesson_store.load(tmp_path, [KEY])), KEY, host.reckoned_gib)
     assert [boot["lesson"]["host"] for boot in found] == ["gpu03"]
     assert plan_tokens(KIMI.plan(found, host), host) >= 200000
+
+
+@pytest.mark.parametrize(
+    ("free_gib", "holds"),
+    [(93.7, True), (94, True), (float("nan"), False), (float("inf"), False), ("93.7", False), (True, False)],
+)
+def test_a_lesson_has_memory_that_is_a_number(free_gib: Any, holds: bool) -> None:
+    told = {"host": "gpu01", "fleet_class": "0123456789ab", "free_gib": free_gib, "boot": {}}
+    assert is_lesson(told) is holds
