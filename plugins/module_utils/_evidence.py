@@ -30,6 +30,8 @@ _PROPERTIES = (
 _FLAG = re.compile(r"--([A-Za-z0-9-]+)([= ]+)(\"[^\"]*\"|'[^']*'|[^\s\"']+)")
 # an argument of the server as its own log prints it: api_key='...', "hf_token": "..."
 _ARGUMENT = re.compile(r"""(\b[a-z_]*(?:api_key|password|passphrase|secret|(?:hf|auth|access|bearer)_token)["']?\s*[=:]\s*)(["'])(.*?)\2""")
+# one line of a unit may set several variables
+_NAMED = re.compile(r"(?<![A-Za-z0-9_])([A-Za-z_][A-Za-z0-9_]*)=")
 _ASSIGNED = re.compile(r"""^(\s*(?:Environment=)?["']?)([A-Za-z_][A-Za-z0-9_]*)=(.*)$""")
 
 Reader = Callable[[str], str]
@@ -125,6 +127,10 @@ def masked_environment(text: str) -> str:
 
 
 def _masked_assignment(line: str, needs: str) -> str:
+    if needs and line.lstrip().startswith(needs):
+        secret = next((name for name in _NAMED.finditer(line) if is_secret(name[1])), None)
+        # a value may have quotes and spaces: what follows goes with it
+        return f"{line[: secret.end()]}{HIDDEN}" if secret else line
     found = _ASSIGNED.match(line)
     if not found or needs not in found[1] or not is_secret(found[2]):
         return line

@@ -121,3 +121,9 @@ def test_a_folder_that_cannot_be_made_is_a_note(tmp_path: Path) -> None:
     written, notes = write_evidence(str(tmp_path / "file/evidence/gpu01"), {"a.txt": "text"})
     assert written == []
     assert notes[0].startswith(f"asked to write {tmp_path}/file, found File exists; make the directory writable")
+
+
+def test_a_secret_is_masked_wherever_it_stands_on_a_line_of_a_unit() -> None:
+    unit = 'Environment="A=1" "HF_TOKEN=a bc" B=2\nEnvironment=A=1 HF_TOKEN=abc\nEnvironment=A=1 B=2\nUser=x\n'
+    masked = 'Environment="A=1" "HF_TOKEN=(not shown)\nEnvironment=A=1 HF_TOKEN=(not shown)\nEnvironment=A=1 B=2\nUser=x\n'
+    assert masked_unit(unit) == masked
