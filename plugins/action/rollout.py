@@ -84,7 +84,7 @@ class ActionModule(ActionBase):
         earlier = _rollout.earlier_hosts(rollout, self._vars["ansible_play_hosts_all"], batch) if rollout else []
         facts = {host: self._facts(host) for host in earlier}
         passed = [host for host, values in facts.items() if values.get(_rollout.PASS) is True]
-        refusal = _rollout.refusal_of_batch(rollout, batch, earlier, passed)
+        refusal = _rollout.refusal_of_batch(rollout, self._vars["ansible_play_hosts_all"], batch, earlier, passed)
         if refusal:
             self._update(lambda report: _rollout.stopped(report, refusal, self._now))
             return _failed(refusal)

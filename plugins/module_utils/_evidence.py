@@ -32,7 +32,7 @@ _FLAG = re.compile(r"--([A-Za-z0-9-]+)([= ]+)(\"[^\"]*\"|'[^']*'|[^\s\"']+)")
 _ARGUMENT = re.compile(r"""(\b[a-z_]*(?:api_key|password|passphrase|secret|(?:hf|auth|access|bearer)_token)["']?\s*[=:]\s*)(["'])(.*?)\2""")
 # one line of a unit may set several variables
 _NAMED = re.compile(r"(?<![A-Za-z0-9_])([A-Za-z_][A-Za-z0-9_]*)=")
-_ASSIGNED = re.compile(r"""^(\s*(?:Environment=)?["']?)([A-Za-z_][A-Za-z0-9_]*)=(.*)$""")
+_ASSIGNED = re.compile(r"""^(\s*["']?)([A-Za-z_][A-Za-z0-9_]*)=(.*)$""")
 
 Reader = Callable[[str], str]
 
@@ -119,22 +119,24 @@ def masked_log(text: str) -> str:
 
 def masked_unit(text: str) -> str:
     """A unit without the values of flags and variables that hold a secret by their names; a continued line has its flags alone."""
-    return "\n".join(_masked_assignment(line, "Environment=") for line in masked_log(text).splitlines()) + "\n"
+    return "\n".join(_masked_setting(line) for line in masked_log(text).splitlines()) + "\n"
 
 
 def masked_environment(text: str) -> str:
-    return "\n".join(_masked_assignment(line, "") for line in text.splitlines()) + "\n"
+    return "\n".join(_masked_assignment(line) for line in text.splitlines()) + "\n"
 
 
-def _masked_assignment(line: str, needs: str) -> str:
-    if needs and line.lstrip().startswith(needs):
-        secret = next((name for name in _NAMED.finditer(line) if is_secret(name[1])), None)
-        # a value may have quotes and spaces: what follows goes with it
-        return f"{line[: secret.end()]}{HIDDEN}" if secret else line
-    found = _ASSIGNED.match(line)
-    if not found or needs not in found[1] or not is_secret(found[2]):
+def _masked_setting(line: str) -> str:
+    if not line.lstrip().startswith("Environment="):
         return line
-    return f"{found[1]}{found[2]}={HIDDEN}"
+    secret = next((name for name in _NAMED.finditer(line) if is_secret(name[1])), None)
+    # a value may have quotes and spaces: what follows goes with it
+    return f"{line[: secret.end()]}{HIDDEN}" if secret else line
+
+
+def _masked_assignment(line: str) -> str:
+    found = _ASSIGNED.match(line)
+    return f"{found[1]}{found[2]}={HIDDEN}" if found and is_secret(found[2]) else line
 
 
 def _hidden_flag(found: re.Match[str]) -> str:

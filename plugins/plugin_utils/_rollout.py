@@ -114,16 +114,22 @@ def earlier_hosts(rollout: Mapping[str, Any], play: Sequence[str], batch: Collec
     return before + own if set(batch) & set(rollout.get("serving") or []) else own
 
 
-def refusal_of_batch(rollout: Mapping[str, Any], batch: Sequence[str], earlier: Sequence[str], passed: Collection[str]) -> str:
+def refusal_of_batch(
+    rollout: Mapping[str, Any], play: Sequence[str], batch: Sequence[str], earlier: Sequence[str], passed: Collection[str]
+) -> str:
     """Why this batch does not open; empty if every earlier host was accepted in this run."""
     if not rollout.get("id"):
         return (
             "Asked to open a batch, found that this run has no plan (--start-at-task leaves it out); "
             "start the playbook from its beginning: hosts that hold what is asked are not touched again"
         )
-    strangers = [host for host in batch if host not in (rollout.get("free") or []) and host not in (rollout.get("serving") or [])]
-    if strangers:
-        return f"Asked to deploy {', '.join(strangers)}, found no plan of this run for it; run again"
+    serving = [host for host in play if host in (rollout.get("serving") or [])]
+    strangers = [host for host in play if host not in (rollout.get("free") or []) and host not in serving]
+    if strangers or 0 < len(serving) < len(play):
+        return (
+            f"Asked to deploy {', '.join(strangers or serving)} in this play, found that the plan of this run does not say so; "
+            "a group of the inventory may have the name of one that the playbook makes (sglang_rollout_..., sglang_rollback_...): rename it"
+        )
     missing = [host for host in earlier if host not in passed]
     if missing:
         return (

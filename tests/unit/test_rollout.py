@@ -121,20 +121,22 @@ def test_earlier_hosts(play: list[str], batch: list[str], earlier: list[str]) ->
 
 
 @pytest.mark.parametrize(
-    ("rollout", "batch", "earlier", "passed", "words"),
+    ("rollout", "play", "batch", "earlier", "passed", "words"),
     [
-        (PLANNED, ["gpu02"], ["gpu01"], ["gpu01"], []),
-        (PLANNED, ["gpu01"], [], [], []),
-        (PLANNED, ["gpu02"], ["gpu01"], [], ["1 of 1 earlier hosts", "gpu01", "run again"]),
-        (PLANNED, ["gpu07"], ["gpu01", "gpu02", "gpu03"], ["gpu01", "gpu03"], ["1 of 3 earlier hosts", "gpu02"]),
-        (PLANNED, ["gpu09"], [], [], ["gpu09", "no plan of this run"]),
-        ({}, ["gpu01"], [], [], ["--start-at-task", "from its beginning"]),
+        (PLANNED, ["gpu01", "gpu02"], ["gpu02"], ["gpu01"], ["gpu01"], []),
+        (PLANNED, ["gpu01", "gpu02"], ["gpu01"], [], [], []),
+        (PLANNED, ["gpu01", "gpu02"], ["gpu02"], ["gpu01"], [], ["1 of 1 earlier hosts", "gpu01", "run again"]),
+        (PLANNED, ["gpu03", "gpu07"], ["gpu07"], ["gpu01", "gpu02", "gpu03"], ["gpu01", "gpu03"], ["1 of 3 earlier hosts", "gpu02"]),
+        # a group of the inventory that has the name of one of ours
+        (PLANNED, ["gpu01", "gpu09"], ["gpu01"], [], [], ["gpu09", "rename it"]),
+        (PLANNED, ["gpu01", "gpu02", "gpu03"], ["gpu01"], [], [], ["gpu03", "rename it"]),
+        ({}, ["gpu01"], ["gpu01"], [], [], ["--start-at-task", "from its beginning"]),
     ],
 )
 def test_a_batch_opens_only_behind_passes(
-    rollout: dict[str, Any], batch: list[str], earlier: list[str], passed: list[str], words: list[str]
+    rollout: dict[str, Any], play: list[str], batch: list[str], earlier: list[str], passed: list[str], words: list[str]
 ) -> None:
-    refusal = _rollout.refusal_of_batch(rollout, batch, earlier, passed)
+    refusal = _rollout.refusal_of_batch(rollout, play, batch, earlier, passed)
     assert bool(refusal) == bool(words)
     assert [word for word in words if word not in refusal] == []
 
