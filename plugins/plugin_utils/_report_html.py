@@ -116,6 +116,10 @@ def _together(said: str) -> Markup:
 # --- the head ---------------------------------------------------------------------------------------------------------
 
 
+def _against(tokens: int, required: int) -> str:
+    return f"{required - tokens:,} short" if tokens < required else f"{tokens - required:,} spare"
+
+
 def _facts(report: Mapping[str, Any], hosts: Sequence[Host]) -> Iterable[tuple[str, str, str]]:
     """The figures under the headline: what it is, the figure, and a word on it."""
     asked = report["asked"]
@@ -127,9 +131,7 @@ def _facts(report: Mapping[str, Any], hosts: Sequence[Host]) -> Iterable[tuple[s
     if poolless:
         yield "without a pool", text.thousands(poolless), "rank" if poolless == 1 else "ranks"
     if pools:
-        spare = min(pools) - required if required else None
-        word = "" if spare is None else f"{-spare:,} short" if spare < 0 else f"{spare:,} spare"
-        yield "smallest pool", text.thousands(min(pools)), word
+        yield "smallest pool", text.thousands(min(pools)), _against(min(pools), required) if required else ""
     left = [host.left_gib for host in hosts if host.left_gib is not None]
     if left:
         yield "least memory left", text.gib(min(left)), "GiB"

@@ -203,8 +203,8 @@ MARGINS = [
 
 @pytest.mark.parametrize(("there", "here", "given", "margin"), MARGINS)
 def test_the_margin_is_what_rounded_figures_hide(there: float, here: float, given: bool, margin: float) -> None:
-    assert margin_gib(there, here, given) == pytest.approx(margin)
-    assert margin_gib(here, there, given) == pytest.approx(margin)
+    for one, other in ((there, here), (here, there)):
+        assert margin_gib(one, other, given) == pytest.approx(margin)
 
 
 @pytest.mark.parametrize("less", [0.0, 0.44, 0.5, 0.73, 1.2])
