@@ -118,7 +118,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(data)
 
-
     def _stream(self, status: int, events: Iterator[Any]) -> None:
         log.access(f"{self.client_address[0]}:{self.client_address[1]}", self.requestline, f"{status} {HTTPStatus(status).phrase}")
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
