@@ -73,7 +73,7 @@ class ActionModule(ActionBase):
         Display().display("\n".join(_rollout.plan_lines(surveys, report)), stderr=True)
         free, serving = _rollout.order_of(surveys)
         self._write(report)
-        return {"id": identity, "free": free, "serving": serving, "lessons": lessons, "kind": self._asked["kind"]}
+        return {"id": identity, "free": free, "serving": serving, "lessons": lessons}
 
     def _batch(self) -> dict[str, Any]:
         rollout, batch = self._rollout(), list(self._vars["ansible_play_batch"])
