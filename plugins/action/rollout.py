@@ -55,16 +55,16 @@ class ActionModule(ActionBase):
         facts = {host: self._facts(host) for host in hosts}
         forged = _rollout.forged(load_extra_vars(self._loader), facts, opening=True)
         if forged:
-            return _failed(f"Asked to roll out with {', '.join(forged)} given from outside, which only this run may set; "
-                           "take it out of the command line or the inventory. No host was changed")
-        sizes = _rollout.refusal_of_batches({f"sglang_{name}": self._asked[name] for name in ("batches", "serving_batches")})
-        if sizes:
-            return _failed(sizes)
+            return _failed(f"{_forged('begin', forged)} or the inventory. No host was changed")
+        wrong = (_rollout.refusal_of_batches({f"sglang_{name}": self._asked[name] for name in ("batches", "serving_batches")})
+                 or _rollout.refusal_of_folder("sglang_fleet_boots_dir", self._asked["fleet_boots_dir"]))
+        if wrong:
+            return _failed(wrong)
         surveys = [_rollout.survey_of(host, facts[host]) for host in hosts]
         identity = f"{self._asked['kind']}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(self._now))}"
         report = _rollout.new_report(
             self._asked["kind"], identity, self._asked["instance"], self._asked["sglang_version"], surveys, self._now)
-        refusal = _rollout.refusal_of_plan(surveys)
+        refusal = _rollout.refusal_of_plan(surveys, self._asked["kind"])
         lessons = self._kept_lessons(surveys, facts)
         report = _rollout.taught(report, lessons)
         if refusal:
@@ -79,8 +79,7 @@ class ActionModule(ActionBase):
         rollout, batch = self._rollout(), list(self._vars["ansible_play_batch"])
         forged = _rollout.forged(load_extra_vars(self._loader), {}, opening=False)
         if forged:
-            return _failed(f"Asked to open a batch with {', '.join(forged)} given from outside, which only this run may set; "
-                           "take it out of the command line")
+            return _failed(_forged("open a batch", forged))
         earlier = _rollout.earlier_hosts(rollout, self._vars["ansible_play_hosts_all"], batch) if rollout else []
         facts = {host: self._facts(host) for host in earlier}
         passed = [host for host, values in facts.items() if values.get(_rollout.PASS) is True]
@@ -177,6 +176,11 @@ class ActionModule(ActionBase):
             self._warnings.append(f"asked to bring {path} up to date, found {type(error).__name__} ({error}); this rollout has no report")
             return {}
         return self._write(report)
+
+
+def _forged(what: str, names: list[str]) -> str:
+    return (f"Asked to {what} with {', '.join(names)} given from outside, which only this run may set; "
+            "take it out of the command line")
 
 
 def _failed(message: str) -> dict[str, Any]:

@@ -30,6 +30,10 @@ _PROPERTIES = (
 _FLAG = re.compile(r"--([A-Za-z0-9-]+)([= ]+)(\"[^\"]*\"|'[^']*'|[^\s\"']+)")
 # an argument of the server as its own log prints it: api_key='...', "hf_token": "..."
 _ARGUMENT = re.compile(r"""(\b[a-z_]*(?:api_key|password|passphrase|secret|(?:hf|auth|access|bearer)_token)["']?\s*[=:]\s*)(["'])(.*?)\2""")
+# a variable of the environment in somebody's words: HF_TOKEN=...
+_VARIABLE = re.compile(r"""(?<![A-Za-z0-9_])([A-Z][A-Z0-9_]*)=("[^"]*"|'[^']*'|[^\s"']+)""")
+# what stands for itself wherever it is printed: the header of a request, a token of the hub
+_BARE = re.compile(r"(?i)(\bbearer\s+)[A-Za-z0-9._~+/=-]{8,}|\bhf_[A-Za-z0-9]{20,}")
 # one line of a unit may set several variables
 _NAMED = re.compile(r"(?<![A-Za-z0-9_])([A-Za-z_][A-Za-z0-9_]*)=")
 _ASSIGNED = re.compile(r"""^(\s*["']?)([A-Za-z_][A-Za-z0-9_]*)=(.*)$""")
@@ -114,7 +118,13 @@ def bounded(blocks: Iterable[bytes], most: int) -> str:
 
 
 def masked_log(text: str) -> str:
-    return _FLAG.sub(_hidden_flag, _ARGUMENT.sub(rf"\1\2{HIDDEN}\2", text))
+    """A text of any origin without the secrets that their names or their form give away."""
+    known = _VARIABLE.sub(_hidden_variable, _ARGUMENT.sub(rf"\1\2{HIDDEN}\2", text))
+    return _BARE.sub(lambda found: f"{found[1] or ''}{HIDDEN}", _FLAG.sub(_hidden_flag, known))
+
+
+def _hidden_variable(found: re.Match[str]) -> str:
+    return f"{found[1]}={HIDDEN}" if is_secret(found[1]) else found[0]
 
 
 def masked_unit(text: str) -> str:

@@ -12,11 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 PASS = "sglang_gate_passed"
 # names that only the role and its plays set: given from outside they could stand for a pass
 _PRIVATE = "__sglang_"
+# what is asked of the hosts, by the kind of the run
+_WAYS = {"deploy": "roll out", "rollback": "roll back"}
 # actions after which the process is the one that it was
 _LEFT_ALONE = ("nothing", "reload")
 
@@ -79,6 +82,15 @@ def refusal_of_batches(asked: Mapping[str, Any]) -> str:
     )
 
 
+def refusal_of_folder(name: str, path: str) -> str:
+    """Why a folder of the controller cannot be meant; empty if it can."""
+    try:
+        Path(path).expanduser()
+    except RuntimeError:
+        return f"{name}: asked for {path}, found no such user on the controller; give an absolute path, or one that begins with ~/"
+    return ""
+
+
 def _sizes(value: Any) -> bool:
     listed = value if isinstance(value, list) else [value]
     return bool(listed) and all(
@@ -86,13 +98,14 @@ def _sizes(value: Any) -> bool:
     )
 
 
-def refusal_of_plan(surveys: Sequence[Survey]) -> str:
+def refusal_of_plan(surveys: Sequence[Survey], kind: str = "deploy") -> str:
     """Why this rollout does not begin; empty if every host was planned."""
     unreachable = [survey.host for survey in surveys if not survey.reached]
     refused = [survey for survey in surveys if survey.reached and survey.refused]
     if not unreachable and not refused:
         return ""
-    lines = [f"Asked to roll out {_hosts(surveys)}, found {len(unreachable) + len(refused)} that cannot take part; no host was changed"]
+    out = len(unreachable) + len(refused)
+    lines = [f"Asked to {_WAYS[kind]} {_hosts(surveys)}, found {out} that cannot take part; no host was changed"]
     lines += [f"  - {survey.host}: {_first_words(survey.refused)}" for survey in refused]
     lines += [f"  - {host}: could not be reached" for host in unreachable]
     left_out = ":".join(f"!{name}" for name in [survey.host for survey in refused] + unreachable)

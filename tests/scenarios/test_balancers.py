@@ -176,3 +176,43 @@ def test_a_server_that_cannot_be_taken_out_serves_on(site: Site) -> None:
     assert (site.invocations()[1], site.haproxy.statuses()[name]) == (before, "UP")
     assert site.fleet[1].shell(f"ls {DRAINED} 2>/dev/null || true") == ""
     site.router.start()
+
+
+def test_a_server_that_was_stopped_gets_no_request_before_it_was_proved(site: Site) -> None:
+    workers, name, server = site.router.workers(), site.fleet[2].name, site.fleet[2]
+    server.shell(f"systemctl stop {INSTANCE}.service")
+    asked = site.values(sglang_max_running_requests=12)
+    kill = {"task": "Judge it", "turn": 1, "run": "kill -KILL -$PPID"}
+    killed = site.fleet.play(asked, "--limit", name, at=kill)
+    assert killed.code == -9, killed.text
+    # it runs and answers, and neither balancer sends it anything
+    assert server.shell(f"systemctl is-active {INSTANCE}.service") == "active"
+    assert (site.url(2) in site.router.workers(), site.haproxy.statuses()[name]) == (False, "MAINT")
+
+    # what that run took out was not proved: where the next one must refuse, it stays out
+    long = http.client.HTTPConnection(site.url(2).removeprefix("http://"), timeout=60)
+    long.request("POST", "/generate", json.dumps({"text": "on", "stream": True, "sampling_params": {"max_new_tokens": 3000}}))
+    assert long.getresponse().readline().startswith(b"data: {")
+    record = server.read(DRAINED)
+    busy = site.fleet.play({**asked, "sglang_max_running_requests": 13, "sglang_drain_timeout": 1}, "--limit", name)
+    assert busy.code != 0, busy.text
+    assert "found 1 request; wait longer" in " ".join(busy.text.split())
+    assert "what an earlier run took out stays out until its server was proved" in " ".join(busy.text.split())
+    assert (site.url(2) in site.router.workers(), site.haproxy.statuses()[name]) == (False, "MAINT")
+    assert json.loads(server.read(DRAINED)) == json.loads(record)
+    long.close()
+    proved = site.fleet.play(asked, "--limit", name)
+    assert proved.code == 0, proved.text
+    assert (site.router.workers(), site.haproxy.statuses()[name]) == (workers, "UP")
+
+    # a balancer that is not there yet sends nothing either: the first servers of a site are deployed before its router
+    server.shell(f"systemctl stop {INSTANCE}.service")
+    site.router.stop()
+    alone = site.fleet.play(asked, "--limit", name)
+    site.router.start()
+    assert alone.code == 0, alone.text
+    assert site.haproxy.statuses()[name] == "UP"
+    assert server.shell(f"ls {DRAINED} 2>/dev/null || true") == ""
+    (told,) = [host["balancers"] for host in site.fleet.report()["hosts"] if host["host"] == name]
+    assert told[0].startswith(f"router {site.router.url}: asked for its workers (/workers), found ")
+    assert told[0].endswith(" (the server did not run)")

@@ -25,6 +25,7 @@ from typing import Any, Optional
 import pytest
 from support.host import ROOT, Host, environment
 
+pytestmark = pytest.mark.alone
 PREFIX = "infope"
 # the shards of the checkpoint are named in an index, and one of them is not there
 DAMAGE = """

@@ -19,7 +19,7 @@ def test_every_scenario_is_listed() -> None:
     assert sorted(path.parent.name for path in (ROOT / "molecule").glob("*/molecule.yml")) == sorted(SCENARIOS)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", [pytest.param(name, marks=[pytest.mark.alone] if name == "engine" else []) for name in SCENARIOS])
 def test_scenario(scenario: str) -> None:
     done = subprocess.run(["molecule", "test", "-s", scenario], cwd=ROOT, capture_output=True, text=True, check=False)
     text = done.stdout + done.stderr

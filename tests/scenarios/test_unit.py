@@ -29,6 +29,14 @@ GATE = [{
 }]  # fmt: skip
 SIXTEEN = [Card(number, used_mib=4) for number in range(16)]
 HELD = [*SIXTEEN[:9], Card(9, used_mib=40964), *SIXTEEN[10:]]
+# cards that get free before the new start has looked were never waited for
+SAYS_THAT_IT_WAITS = """
+before=$(systemctl show -P InvocationID sglang-two.service)
+systemctl restart --no-block sglang-two.service
+until
+    now=$(systemctl show -P InvocationID sglang-two.service)
+    [ "$now" != "$before" ] && journalctl -o cat _SYSTEMD_INVOCATION_ID="$now" | grep -qF 'waits for its cards'
+do sleep 0.1; done"""
 
 
 @pytest.fixture(scope="module")
@@ -148,9 +156,7 @@ def test_held_cards_are_waited_for_and_named(deployed: Host) -> None:
     assert f"  - gpus_busy: {found}; end what holds..." in gate.text, gate.text
     assert "    do: end what holds the cards, or give this instance others (sglang_gpus) or more time (sglang_gpu_wait)" in gate.text
 
-    deployed.shell("systemctl restart --no-block sglang-two.service")
-    deployed.wait_for("systemctl show -P SubState sglang-two.service | grep -x start-pre")
-    FakeCards(deployed).show(SIXTEEN)
+    FakeCards(deployed).show(SIXTEEN, once=SAYS_THAT_IT_WAITS)
     deployed.wait_for("systemctl is-active sglang-two.service | grep -x active")
     assert re.search(r"^inferops\.sglang: the cards are free after \d s$", deployed.shell(journal), re.M)
 

@@ -57,8 +57,11 @@ class Router:
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        """Returns when it calls every worker of its command line healthy."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(self.command, stdout=log, stderr=log)
+        servers = {word for word in self.command if word.startswith("http://")}
+        until(lambda: {url for url, worker in self.workers().items() if worker["is_healthy"]} == servers)
 
     def stop(self) -> None:
         if self.process is not None:
@@ -209,14 +212,13 @@ def balancers(work: Path, address: str, servers: dict[str, str]) -> Iterator[tup
             "--worker-urls", *(f"http://{server}" for server in servers.values()),
         ]  # fmt: skip
         router = Router(f"http://{address}:8100", command, work / "router.log")
-        router.start()
         stack.callback(router.stop)
+        router.start()
         configuration = work / "haproxy.cfg"
         lines = "\n".join(f"    server {name} {server}" for name, server in servers.items())
         configuration.write_text(_HAPROXY.format(address=address, admin=8201, port=8200, servers=lines), encoding="utf-8")
         process = stack.enter_context(subprocess.Popen(["/usr/sbin/haproxy", "-db", "-f", configuration], stderr=subprocess.DEVNULL))
         stack.callback(process.kill)
         haproxy = Haproxy(f"http://{address}:8200", (address, 8201))
-        until(lambda: sorted(worker["is_healthy"] for worker in router.workers().values()) == [True] * len(servers))
         until(lambda: set(haproxy.statuses().values()) == {"UP"})
         yield router, haproxy

@@ -150,8 +150,10 @@ class FakeCards:
         says: Optional[tuple[int, str]] = None,
         hangs_s: float = 0,
         kernel: Sequence[tuple[int, str]] = (),
+        once: str = "true",
     ) -> FakeCards:
-        """``says``: exit code and text in place of cards. ``kernel``: lines of the kernel's log with their seconds since 1970."""
+        """``says``: exit code and text in place of cards. ``kernel``: lines of the kernel's log with their seconds since 1970.
+        ``once``: a script of the host that ends when the cards may change; between two commands seconds may pass, after it none."""
         uuids = {card.index: card.uuid for card in cards}
         state = {
             "driver": driver,
@@ -165,7 +167,7 @@ class FakeCards:
             ],
         }
         # replaced in one step: somebody may be reading it
-        self.host.shell(f"printf %s {shlex.quote(json.dumps(state))} > {STATE}.new && mv {STATE}.new {STATE}")
+        self.host.shell(f"printf %s {shlex.quote(json.dumps(state))} > {STATE}.new\n{once}\nmv {STATE}.new {STATE}")
         return self
 
     def remove(self) -> None:

@@ -89,6 +89,26 @@ def test_a_rollout_begins_only_if_every_host_can_take_part() -> None:
     ]
 
 
+def test_a_way_back_is_refused_as_one() -> None:
+    assert _rollout.refusal_of_plan([NEW, LOST], "rollback").startswith("Asked to roll back 2 hosts, found 1 that cannot take part; ")
+
+
+@pytest.mark.parametrize(
+    ("path", "refusal"),
+    [
+        ("", ""),
+        ("~/boots", ""),
+        ("/srv/boots", ""),
+        (
+            "~no-such-user/boots",
+            "boots: asked for ~no-such-user/boots, found no such user on the controller; give an absolute path, or one that begins with ~/",
+        ),
+    ],
+)
+def test_a_folder_of_nobody_is_refused_before_it_is_needed(path: str, refusal: str) -> None:
+    assert _rollout.refusal_of_folder("boots", path) == refusal
+
+
 def test_a_refusal_that_opens_a_list_says_what_is_on_it() -> None:
     # a limit that leaves nobody is no way on
     bad = Survey("gpu05", refused="Validation of arguments failed:\nargument 'sglang_port' is of type str")
