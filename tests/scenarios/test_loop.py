@@ -35,6 +35,9 @@ WRONG = {
     "a flag the role owns": ({"sglang_extra_args": {"context-length": 5}}, ["context-length", "variable of its own"]),
     "no requests": ({"sglang_concurrent_requests": 0}, ["sglang_concurrent_requests", "above 0"]),
     "somebody else's unit": ({"sglang_instance": "ssh"}, ["/etc/systemd/system/ssh.service", "does not start SGLang"]),
+    "a router that reaches nobody": (
+        {"sglang_balancers": [{"kind": "router", "url": "http://router:30000"}]},
+        ["sglang_host: asked for 127.0.0.1, found the router http://router:30000", "set sglang_host to 0.0.0.0"]),
     # all that preflight finds comes in one message
     "many at once": (
         {
