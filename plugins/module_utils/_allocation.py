@@ -35,17 +35,16 @@ from ansible_collections.inferops.sglang.plugins.module_utils._parallelism impor
 from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import (
     STEPS,
     PoolContext,
-    RankId,
     RankReport,
     RankState,
     capacity_of,
     least,
-    names_of,
     pools_of,
     proved,
     rank_of,
     report_of,
 )
+from ansible_collections.inferops.sglang.plugins.module_utils._ranks import RankId, names_of
 from ansible_collections.inferops.sglang.plugins.module_utils._service_state import ServiceState
 from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import (
     Changed,

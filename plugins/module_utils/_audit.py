@@ -16,9 +16,10 @@ from typing import Any, Optional
 from ansible_collections.inferops.sglang.plugins.module_utils._audit_host import HostFacts, Instance
 from ansible_collections.inferops.sglang.plugins.module_utils._flags import number_of, text_of
 from ansible_collections.inferops.sglang.plugins.module_utils._gpus import Accelerators, Gpu
+from ansible_collections.inferops.sglang.plugins.module_utils._secrets import HIDDEN, is_secret_flag
 from ansible_collections.inferops.sglang.plugins.module_utils._sufficient import count, pool_tokens, sequence
 from ansible_collections.inferops.sglang.plugins.module_utils._unit_action import Files, difference
-from ansible_collections.inferops.sglang.plugins.module_utils._unit_change import HIDDEN, RESTART, Change, is_secret_flag
+from ansible_collections.inferops.sglang.plugins.module_utils._unit_change import RESTART, Change
 from ansible_collections.inferops.sglang.plugins.module_utils._unit_server import plain
 from ansible_collections.inferops.sglang.plugins.module_utils._verdict import Ask, Finding, Verdict, judge
 from ansible_collections.inferops.sglang.plugins.module_utils._verdict_table import as_data

@@ -11,7 +11,8 @@ from typing import Any, Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._failures import unbalanced_words
 from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import MAX_RANKS, size_of
-from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId, RankReport, RankState, names_of
+from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankReport, RankState
+from ansible_collections.inferops.sglang.plugins.module_utils._ranks import RankId, names_of
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._failures import K
 from ansible_collections.inferops.sglang.plugins.module_utils._gauge import WeightsGauge
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalReader
 from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
-from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId, names_of
+from ansible_collections.inferops.sglang.plugins.module_utils._ranks import RankId, names_of
 from ansible_collections.inferops.sglang.plugins.module_utils._service_state import ServiceState
 from ansible_collections.inferops.sglang.plugins.module_utils._timeline import PHASES
 from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock, Outcome, wait_until

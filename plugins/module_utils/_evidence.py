@@ -16,7 +16,7 @@ from typing import Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalError, Streamer, check_end
 from ansible_collections.inferops.sglang.plugins.module_utils._programs import Runner
-from ansible_collections.inferops.sglang.plugins.module_utils._unit_change import HIDDEN, is_secret, is_secret_flag
+from ansible_collections.inferops.sglang.plugins.module_utils._secrets import HIDDEN, is_secret, is_secret_flag
 
 # the share of the bound that the beginning of a journal gets: arguments and weights are short, the end is what it died of
 _HEAD_SHARE = 0.25

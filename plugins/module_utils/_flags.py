@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import HIDDEN
+from ansible_collections.inferops.sglang.plugins.module_utils._secrets import MASKED
 from ansible_collections.inferops.sglang.plugins.module_utils._sufficient import count
 
 CLOSE = 5e-5  # two numbers that a unit file with 4 decimals cannot tell apart
@@ -214,7 +214,7 @@ def _switched(name: str, effective: Mapping[Any, Any]) -> tuple[dict[str, Any], 
 
 def _same(field: str, asked: Any, found: Any, effective: Mapping[Any, Any]) -> Optional[bool]:
     """Whether the two mean the same; None where that cannot be told."""
-    if isinstance(found, str) and found == HIDDEN:
+    if isinstance(found, str) and found == MASKED:
         return None
     if isinstance(asked, str) and asked == "auto":
         return True

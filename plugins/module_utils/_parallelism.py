@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId
+from ansible_collections.inferops.sglang.plugins.module_utils._ranks import RankId
 
 MAX_RANKS = 4096  # more ranks than any deployment has: a log that shows more is not believed
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Optional, TypeVar
 
+from ansible_collections.inferops.sglang.plugins.module_utils._ranks import RankId
 from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import (
     Capture,
     Event,
@@ -35,45 +36,11 @@ MAX_LINES = 64  # pool lines kept of one rank; SGLang prints one or two of each 
 ALIKE = 0.25  # by how much the memory for a token may differ between lines of one model
 ROUNDED = 0.005  # GiB by which each printed figure may be off
 MAX_VOTED = 8  # ranks whose pools are set against those of all others
-MAX_NAMES = 16  # spans of ranks in one message
-
-
-class RankId(NamedTuple):
-    """A rank of the deployment; dimensions that SGLang does not print are 0."""
-
-    dp: int
-    pp: int
-    tp: int
-
-    def as_dict(self) -> dict[str, int]:
-        return {"tp": self.tp, "pp": self.pp, "dp": self.dp}
-
-    @property
-    def name(self) -> str:
-        """As SGLang's log names it; DP0 and PP0 are left out."""
-        return "".join(f"{label}{number} " for label, number in (("DP", self.dp), ("PP", self.pp)) if number) + f"TP{self.tp}"
 
 
 def rank_of(labels: Rank) -> RankId:
     """The rank that the labels of a record name."""
     return RankId(labels.dp or 0, labels.pp or 0, labels.tp or 0)
-
-
-def spans_of(ranks: Iterable[RankId]) -> list[str]:
-    """Ranks by name, neighbours in this order as a span: C(TP0-TP7), C(PP1 TP2-TP3)."""
-    spans: list[tuple[RankId, RankId]] = []
-    for rank in ranks:
-        if spans and rank == spans[-1][1]._replace(tp=spans[-1][1].tp + 1):
-            spans[-1] = (spans[-1][0], rank)
-        else:
-            spans.append((rank, rank))
-    return [first.name + (f"-TP{last.tp}" if last != first else "") for first, last in spans]
-
-
-def names_of(ranks: Iterable[RankId]) -> str:
-    """Each rank once, in order, for a message: C(TP0-TP7), C(PP1 TP0, PP1 TP2-TP3)."""
-    names = spans_of(sorted(set(ranks)))
-    return ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._journal import JournalError
 from ansible_collections.inferops.sglang.plugins.module_utils._programs import Runner
-from ansible_collections.inferops.sglang.plugins.module_utils._service_state import ServiceState
+from ansible_collections.inferops.sglang.plugins.module_utils._service_state import DIGEST_VARIABLE, ServiceState
 
 Opener = Callable[[str], bytes]
 Lister = Callable[[str], "list[str]"]
@@ -33,7 +33,6 @@ _PROPERTIES = (
     "ExecMainStartTimestampMonotonic",
 )
 _SUFFIX = re.compile(r"\.(?:service|scope|slice|target|socket|mount|timer)$")
-DIGEST_VARIABLE = "INFEROPS_DIGEST"  # the role gives each configuration it starts a digest, in the server's environment
 
 
 def unit_name(name: str) -> str:

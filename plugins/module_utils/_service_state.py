@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Optional
 
+DIGEST_VARIABLE = "INFEROPS_DIGEST"  # the role gives each configuration it starts a digest, in the server's environment
+
 
 @dataclass(frozen=True)
 class ServiceState:

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._flag_changes import CHANGES
+from ansible_collections.inferops.sglang.plugins.module_utils._secrets import MASKED, is_secret_argument
 
 MAX_RECORD = 1_000_000  # characters of one log record that are looked at; server_args needs some 20,000
 MAX_VALUE = 100_000  # characters of one argument that are taken as a literal
@@ -557,11 +558,9 @@ def parse_suppressed(text: str) -> Optional[Suppressed]:
 
 # --- server_args ------------------------------------------------------------------------------------------------------
 
-_SECRET = re.compile(r"(?:api_key|password|passphrase|_secret|(?:hf|auth|access|bearer)_token)$")
 _ARGUMENT = re.compile(r"\s*(?:'(?P<quoted>\w+)'\s*:|(?P<plain>\w+)=)\s*")
 _TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[()\[\]{},]|[^'"()\[\]{},]+|['"].*""", re.DOTALL)
 _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
-HIDDEN = "********"
 
 
 def parse_server_args(dump: str) -> dict[str, Any]:
@@ -578,7 +577,7 @@ def parse_server_args(dump: str) -> dict[str, Any]:
         if name is not None:
             key = name.group("quoted") or name.group("plain")
             value = _literal(argument[name.end() :].strip())
-            found[key] = HIDDEN if value is not None and _SECRET.search(key) else value
+            found[key] = MASKED if value is not None and is_secret_argument(key) else value
     return found
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
-from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId
+from ansible_collections.inferops.sglang.plugins.module_utils._ranks import RankId
 
 LONGEST_COUNT = 15  # digits; no pool holds more tokens
 

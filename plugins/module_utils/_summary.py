@@ -10,7 +10,8 @@ from typing import Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Allocation
 from ansible_collections.inferops.sglang.plugins.module_utils._failures import Failure, shortened
-from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId, names_of, total_of
+from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import total_of
+from ansible_collections.inferops.sglang.plugins.module_utils._ranks import RankId, names_of
 
 MAX_WORDS = 300  # characters of a failure's message
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from ansible_collections.inferops.sglang.plugins.module_utils._flags import number_of, text_of
-from ansible_collections.inferops.sglang.plugins.module_utils._service import DIGEST_VARIABLE
+from ansible_collections.inferops.sglang.plugins.module_utils._secrets import HIDDEN, is_secret, is_secret_flag
+from ansible_collections.inferops.sglang.plugins.module_utils._service_state import DIGEST_VARIABLE
 from ansible_collections.inferops.sglang.plugins.module_utils._unit_file import (
     NO_TEXTS,
     Unit,
@@ -48,9 +49,6 @@ _LISTS = re.compile(
     r"|(?:Load|Set)Credential\w*|ImportCredential|PassEnvironment|SupplementaryGroups|Bind\w*Paths|SystemCall\w+|Restrict(?:AddressFamilies|"
     r"Namespaces)|CapabilityBoundingSet|AmbientCapabilities|Condition\w+|Assert\w+|TemporaryFileSystem|IPAddress\w+|SuccessExitStatus)\Z"
 )
-_SECRET = frozenset({"APIKEY", "CREDENTIAL", "CREDENTIALS", "KEY", "PASS", "PASSWD", "PASSWORD", "PASSPHRASE", "SECRET", "TOKEN"})
-_SECRET_FLAGS = frozenset({"admin-api-key", "api-key", "ssl-keyfile-password"})
-HIDDEN = "(not shown)"
 
 
 @dataclass(frozen=True)
@@ -144,15 +142,6 @@ def comparable(value: Any) -> Any:
         except (ValueError, RecursionError):
             return value
     return posixpath.normpath(value) if value.startswith("/") else value
-
-
-def is_secret(variable: str) -> bool:
-    """Whether a variable of the environment holds, by its name, what nobody should read on a screen."""
-    return not _SECRET.isdisjoint(variable.upper().split("_"))
-
-
-def is_secret_flag(flag: str) -> bool:
-    return flag in _SECRET_FLAGS
 
 
 def _start(unit: Unit, server: Server) -> dict[str, str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from ansible_collections.inferops.sglang.plugins.module_utils._unit_change import is_secret, is_secret_flag
+from ansible_collections.inferops.sglang.plugins.module_utils._secrets import is_secret, is_secret_flag
 from ansible_collections.inferops.sglang.plugins.module_utils._unit_file import (
     NO_TEXTS,
     Unit,

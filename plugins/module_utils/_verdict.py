@@ -25,7 +25,7 @@ from ansible_collections.inferops.sglang.plugins.module_utils._flags import (
     value_of,
 )
 from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
-from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId
+from ansible_collections.inferops.sglang.plugins.module_utils._ranks import RankId
 from ansible_collections.inferops.sglang.plugins.module_utils._sufficient import (
     count,
     place_of,

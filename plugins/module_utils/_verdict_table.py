@@ -10,7 +10,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import spans_of
+from ansible_collections.inferops.sglang.plugins.module_utils._ranks import spans_of
 from ansible_collections.inferops.sglang.plugins.module_utils._verdict import Finding, Row, Verdict
 
 MOST_ROWS = 8  # ranks that are shown one by one; of more, equal neighbours share a row

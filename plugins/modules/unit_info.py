@@ -97,8 +97,8 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.inferops.sglang.plugins.module_utils._removal import RemovalError, read_text, unit_state
+from ansible_collections.inferops.sglang.plugins.module_utils._secrets import HIDDEN, is_secret_flag
 from ansible_collections.inferops.sglang.plugins.module_utils._service import unit_name
-from ansible_collections.inferops.sglang.plugins.module_utils._unit_change import HIDDEN, is_secret_flag
 from ansible_collections.inferops.sglang.plugins.module_utils._unit_file import environment_files, read_unit
 from ansible_collections.inferops.sglang.plugins.module_utils._unit_server import plain, read_server
 from ansible_collections.inferops.sglang.plugins.module_utils._unit_variables import variables_of

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId, spans_of
+from ansible_collections.inferops.sglang.plugins.module_utils._ranks import RankId, spans_of
 
 MOST_FINDINGS = 4096
 _RANK = re.compile(r"(?:DP(\d{1,6}) )?(?:PP(\d{1,6}) )?TP(\d{1,6})")

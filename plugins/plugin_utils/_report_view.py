@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Any
 from urllib.parse import quote
 
-from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId, spans_of
+from ansible_collections.inferops.sglang.plugins.module_utils._ranks import RankId, spans_of
 from ansible_collections.inferops.sglang.plugins.module_utils._sufficient import place_of, pool_tokens
 from ansible_collections.inferops.sglang.plugins.module_utils._timeline import PHASES
 from ansible_collections.inferops.sglang.plugins.plugin_utils._report import FINE, OPEN, against

@@ -55,8 +55,6 @@ def seconds(argv: list[str], environment: dict[str, str]) -> float:
 
 def main() -> None:
     names = int(sys.argv[1]) if len(sys.argv) > 1 else 100
-    # Ansible stands beside the interpreter
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     with (
         tempfile.TemporaryDirectory() as work,
         kimi_fleet(Path(work), "bench", HOSTS, "infopv", "10.79.33", sglang_gate_settle_time=0) as fleet,

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,6 +96,8 @@ class Host:
 def environment(prefix: str, network: str) -> dict[str, str]:
     return {
         **os.environ,
+        # Ansible stands beside the interpreter
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache/collections"),
         "ANSIBLE_PIPELINING": "true",
         "ANSIBLE_NOCOLOR": "true",

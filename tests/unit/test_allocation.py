@@ -11,7 +11,7 @@ import json
 import pytest
 from ansible_collections.inferops.sglang.plugins.module_utils._allocation import Allocation, BootFolder, Entry
 from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import MAX_RANKS, Parallelism
-from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId, names_of
+from ansible_collections.inferops.sglang.plugins.module_utils._ranks import RankId, names_of
 from ansible_collections.inferops.sglang.plugins.module_utils._service_state import ServiceState
 from ansible_collections.inferops.sglang.plugins.test.sglang import pool_sufficient
 from ansible_collections.inferops.sglang.tests.unit.boots import FIRST, READY, SECOND, Line, log_lines, stamped

@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
+from ansible_collections.inferops.sglang.plugins.module_utils._secrets import MASKED
 from ansible_collections.inferops.sglang.plugins.module_utils._startup_log import (
-    HIDDEN,
     NOISE,
     Capture,
     Changed,
@@ -1377,7 +1377,7 @@ def test_nothing_in_a_dump_is_executed(tmp_path):
 
 def test_secrets_are_masked():
     values = parse_server_args("ServerArgs(api_key='k1', admin_api_key='k2', ssl_keyfile_password='k3', hf_token='k4', max_total_tokens=5)")
-    assert values == {"api_key": HIDDEN, "admin_api_key": HIDDEN, "ssl_keyfile_password": HIDDEN, "hf_token": HIDDEN, "max_total_tokens": 5}
+    assert values == {"api_key": MASKED, "admin_api_key": MASKED, "ssl_keyfile_password": MASKED, "hf_token": MASKED, "max_total_tokens": 5}
     assert parse_server_args("ServerArgs(api_key=None)") == {"api_key": None}
 
 

@@ -17,7 +17,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 from ansible_collections.inferops.sglang.plugins.module_utils._allocation import BootFolder, Entry
 from ansible_collections.inferops.sglang.plugins.module_utils._parallelism import Parallelism
-from ansible_collections.inferops.sglang.plugins.module_utils._rank_pools import RankId, spans_of
+from ansible_collections.inferops.sglang.plugins.module_utils._ranks import RankId, spans_of
 from ansible_collections.inferops.sglang.plugins.module_utils._sufficient import sufficient
 from ansible_collections.inferops.sglang.plugins.module_utils._verdict import Ask, Verdict, judge
 from ansible_collections.inferops.sglang.plugins.module_utils._verdict_table import as_data, table
