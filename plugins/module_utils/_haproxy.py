@@ -104,7 +104,8 @@ class Haproxy:
                 if row.get("srv_name") == self.server:
                     return _number(row.get("srv_admin_state"))
         if header:
-            raise self._error("its state", f"no server {self.server} in backend {self.backend}", "mend the name in sglang_balancers")
+            do = "mend the name in sglang_balancers, or give the backend this server first: until it runs it is down there"
+            raise self._error("its state", f"no server {self.server} in backend {self.backend}", do)
         found = " ".join(said.split())[:200] or "nothing"
         raise self._error("its state", found, "mend the backend in sglang_balancers, or give the socket the level operator or admin")
 

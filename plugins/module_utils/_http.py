@@ -151,9 +151,14 @@ def plain(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def refused(error: BaseException) -> bool:
+def refused(error: Optional[BaseException]) -> bool:
     """Nobody listens there: nothing can be under way either."""
     return isinstance(error, ConnectionRefusedError)
+
+
+def is_away(error: Optional[BaseException]) -> bool:
+    """Nothing is there yet: nobody listens, or the name has no address. Silence, a certificate or a missing right is something else."""
+    return refused(error) or (isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME)
 
 
 def _lines(response: Any) -> Iterator[bytes]:

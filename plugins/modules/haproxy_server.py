@@ -115,6 +115,10 @@ restore:
   description: Nothing; HAProxy keeps all it knows of the server. It stands here as that of M(inferops.sglang.router_worker) does.
   returned: success
   type: dict
+reached:
+  description: Whether anything is there at all; V(false) only where nobody listens at the address, or the name has none.
+  returned: failure
+  type: bool
 """
 
 import re
@@ -122,6 +126,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.inferops.sglang.plugins.module_utils._haproxy import Haproxy, HaproxyError, Server, bad_address, talker
+from ansible_collections.inferops.sglang.plugins.module_utils._http import is_away
 from ansible_collections.inferops.sglang.plugins.module_utils._load import Load
 from ansible_collections.inferops.sglang.plugins.module_utils._quiet import Quiet, ended, in_words, wait_quiet
 from ansible_collections.inferops.sglang.plugins.module_utils._waiter import Clock
@@ -150,7 +155,7 @@ def main() -> None:
         found = haproxy.read()
         result = drain(module, haproxy, found) if asked["state"] == "drained" else put_back(module, haproxy, found)
     except HaproxyError as error:
-        module.fail_json(msg=str(error))
+        module.fail_json(msg=str(error), reached=not is_away(error.__cause__))
     module.exit_json(**result)
 
 
@@ -168,7 +173,7 @@ def refuse_odd_options(module: AnsibleModule) -> None:
 
 def drain(module: AnsibleModule, haproxy: Haproxy, found: Server) -> dict[str, Any]:
     label = _label(haproxy)
-    if not found.out and found.others == 0:
+    if found.serves and found.others == 0:
         module.warn(f"{label} is the last server of its backend that is up; until it is back every request fails")
     load = Load(found.sessions)
     if module.check_mode:

@@ -119,12 +119,16 @@ restore:
   description: What of the worker was set by hand, as O(restore) takes it. Keys are not shown by the router and not among it.
   returned: success
   type: dict
+reached:
+  description: Whether anything is there at all; V(false) only where nobody listens at the address, or the name has none.
+  returned: failure
+  type: bool
 """
 
 from typing import Any, Optional
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.inferops.sglang.plugins.module_utils._http import KeyFileError, opener, read_key
+from ansible_collections.inferops.sglang.plugins.module_utils._http import KeyFileError, is_away, opener, read_key
 from ansible_collections.inferops.sglang.plugins.module_utils._load import Load, read_load
 from ansible_collections.inferops.sglang.plugins.module_utils._quiet import Quiet, ended, in_words, wait_quiet
 from ansible_collections.inferops.sglang.plugins.module_utils._router import Listing, Router, RouterError, Worker
@@ -161,7 +165,7 @@ def main() -> None:
         change = _Change(module, router, listing, listing.find(asked["worker"]), worker_key)
         result = change.drain() if asked["state"] == "drained" else change.put_back()
     except (RouterError, KeyFileError) as error:
-        module.fail_json(msg=str(error))
+        module.fail_json(msg=str(error), reached=not is_away(error.__cause__))
     module.exit_json(**result)
 
 
@@ -178,7 +182,7 @@ class _Change:
 
     def drain(self) -> dict[str, Any]:
         others = self.listing.others(self.asked["worker"])
-        if self.found is not None and others == 0:
+        if self.found is not None and self.found.healthy is not False and others == 0:
             self.module.warn(
                 f"router {self.router.url}: {self.asked['worker']} is its last healthy worker; until it is back every request fails"
             )

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from support.balancers import Haproxy, Router, balancers, flowing
 from support.fleet import INSTANCE, PORT, Fleet, kimi_fleet
+from support.host import ROOT
 
 NETWORK = "10.79.31"
 DRAINED = f"/var/lib/sglang/{INSTANCE}/drained.json"
@@ -34,6 +35,13 @@ BY_HAND = f"""\
       inferops.sglang.allocation_info: {{unit: {INSTANCE}.service, wait_for: ready, require_ready: true, wait_timeout: 120}}
     - name: Put it back
       ansible.builtin.include_role: {{name: inferops.sglang.sglang, tasks_from: undrain}}
+"""
+HALFWAY = f"""
+systemctl restart --no-block {INSTANCE}.service
+until
+    systemctl kill -s STOP --kill-whom=main {INSTANCE}.service 2>/dev/null
+    [ $? = 0 ] && [ "$(systemctl show -P ActiveState {INSTANCE}.service)" = activating ]
+do sleep 0.05; done
 """
 HOOK = """\
 - name: Say what happens
@@ -161,8 +169,23 @@ def test_a_server_that_cannot_be_taken_out_serves_on(site: Site) -> None:
     assert busy.code != 0, busy.text
     assert f"asked for no request under way at {site.url(1)} within 1 s, found 1 request" in " ".join(busy.text.split())
     assert stream.readline() == b"\n"
+    assert (site.invocations()[1], site.router.workers(), site.haproxy.statuses()[name]) == (before, workers, "UP")
+
+    # a run that was killed while it waited had taken it out; what runs was accepted, so the next one that must refuse gives all of it back
+    kill = {"task": "Take the server out of the routers", "turn": 1, "run": "kill -KILL -$PPID"}
+    killed = site.fleet.play(asked, "--limit", name, at=kill)
+    assert (killed.code, site.url(1) in site.router.workers()) == (-9, False), killed.text
+    refused = site.fleet.play(asked, "--limit", name)
+    assert "within 1 s, found 1 request" in " ".join(refused.text.split()), refused.text
     long.close()
     assert (site.invocations()[1], site.router.workers(), site.haproxy.statuses()[name]) == (before, workers, "UP")
+
+    # a balancer whose host cannot be reached is refused like one that says nothing: this host is not lost
+    away = {**asked, "sglang_balancers": [{**entry, "delegate_to": "balancer.invalid"} for entry in asked["sglang_balancers"]]}
+    lost = site.fleet.play(away, "--limit", name)
+    assert lost.code == 2, lost.text
+    assert "asked balancer.invalid to speak to a balancer, found no way to that host" in " ".join(lost.text.split())
+    assert site.invocations()[1] == before
 
     # a balancer that is not there: nothing is stopped, and the other one is told nothing; not even where nothing was accepted to go back to
     site.router.stop()
@@ -205,8 +228,17 @@ def test_a_server_that_was_stopped_gets_no_request_before_it_was_proved(site: Si
     assert proved.code == 0, proved.text
     assert (site.router.workers(), site.haproxy.statuses()[name]) == (workers, "UP")
 
-    # a balancer that is not there yet sends nothing either: the first servers of a site are deployed before its router
+    # a balancer that is there and knows no such server may send it requests under another name
     server.shell(f"systemctl stop {INSTANCE}.service")
+    wrong = {**asked, "sglang_balancers": [{**asked["sglang_balancers"][1], "server": "misspelt"}]}
+    refused = site.fleet.play(wrong, "--limit", name)
+    assert refused.code == 2, refused.text
+    text = " ".join(refused.text.split())
+    assert "asked for its state, found no server misspelt in backend sglang; mend the name" in text
+    assert f"Nothing was started: {INSTANCE}.service is stopped, as it was before this run." in text
+    assert server.shell(f"systemctl is-active {INSTANCE}.service || true") == "inactive"
+
+    # a balancer that is not there yet sends nothing either: the first servers of a site are deployed before its router
     site.router.stop()
     alone = site.fleet.play(asked, "--limit", name)
     site.router.start()
@@ -216,3 +248,18 @@ def test_a_server_that_was_stopped_gets_no_request_before_it_was_proved(site: Si
     (told,) = [host["balancers"] for host in site.fleet.report()["hosts"] if host["host"] == name]
     assert told[0].startswith(f"router {site.router.url}: asked for its workers (/workers), found ")
     assert told[0].endswith(" (the server did not run)")
+
+
+def test_a_server_that_is_on_its_way_up_gets_no_request_before_it_was_proved(site: Site) -> None:
+    workers, name, server = site.router.workers(), site.fleet[2].name, site.fleet[2]
+    # as after a reboot: nobody deploys it, and it is not ready yet
+    server.shell(HALFWAY)
+    started = server.invocation(INSTANCE)
+    goes_on = f"{ROOT}/tests/hosts/hosts exec {name} systemctl kill -s CONT {INSTANCE}.service"
+    asked = site.values(sglang_max_running_requests=12)
+    run = site.fleet.play(asked, "--limit", name, at={"task": "Watch the boot", "turn": 1, "run": goes_on})
+    assert run.code == 0, run.text
+    assert server.invocation(INSTANCE) == started
+    (told,) = [host["balancers"] for host in site.fleet.report()["hosts"] if host["host"] == name]
+    assert [line.rsplit(" ", 1)[0].partition(f"{PORT} ")[2][:9] for line in told if line.startswith("router")] == ["taken out", "put back,"]
+    assert (site.router.workers(), site.haproxy.statuses()[name]) == (workers, "UP")

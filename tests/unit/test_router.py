@@ -9,11 +9,12 @@ The answers are those that sglang-router 0.1.9, 0.2.0, 0.2.4 and 0.3.2 from PyPI
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from ansible_collections.inferops.sglang.plugins.module_utils._http import Answer, KeyFileError, Question, plain, read_key
+from ansible_collections.inferops.sglang.plugins.module_utils._http import Answer, KeyFileError, Question, is_away, plain, read_key
 from ansible_collections.inferops.sglang.plugins.module_utils._load import Load, read_load
 from ansible_collections.inferops.sglang.plugins.module_utils._quiet import ended, in_words, wait_quiet
 from ansible_collections.inferops.sglang.plugins.module_utils._router import Router, RouterError, same
@@ -343,6 +344,23 @@ def test_a_key_is_read_without_its_line_end(tmp_path: Any) -> None:
     assert read_key("", "the key") == ""
     assert Question("GET", URL, key="sesame").headers["Authorization"] == "Bearer sesame"
     assert "Authorization" not in Question("GET", URL).headers
+
+
+@pytest.mark.parametrize(
+    ("error", "away"),
+    [
+        (ConnectionRefusedError(), True),
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), True),
+        (socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"), False),
+        (TimeoutError(), False),
+        (PermissionError(), False),
+        # the path of a socket that is on another host
+        (FileNotFoundError(), False),
+        (None, False),
+    ],
+)
+def test_only_where_nobody_listens_nothing_is_there(error: Exception | None, away: bool) -> None:
+    assert is_away(error) is away
 
 
 def test_why_no_answer_came_is_said_in_plain_words() -> None:
