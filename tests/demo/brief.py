@@ -24,21 +24,27 @@ def brief(lines: Iterable[str]) -> Iterable[str]:
     open_line = False  # a task's name is printed, its result is not
     telling = False  # this line belongs to a message
     failed = False
+    spoke = False  # the task showed something of its own, below its name
     for line in lines:
         task, said, result = TASK.match(line), SAID.match(line), RESULT.match(line)
         if task or OTHER.match(line):
             yield "\n" * open_line
-            open_line, telling, failed = bool(task), False, False
+            open_line, telling, failed, spoke = bool(task), False, False, False
             yield f"  {task['name']} ..." if task else ""
         elif said:
             failed = said["kind"] == "ERROR"
-            yield f"{' FAILED' * (open_line and failed)}{chr(10) * open_line}      {said['text']}\n"
-            open_line, telling = False, True
+            word = "FAILED" if failed else ""
+            yield f" {word}\n" if open_line else f"    {word}\n" if spoke and failed else ""
+            yield f"      {said['text']}\n"
+            open_line, telling, spoke = False, True, False
         elif line.startswith("Origin: "):
             telling = False
         elif result:
             yield f" {result['word']}\n" * open_line
             open_line, telling = False, not failed and line.endswith("=> ")
+        elif open_line and not NOISE.match(line):
+            open_line, telling, spoke = False, True, True
+            yield f"\n      {line}\n"
         elif telling and not NOISE.match(line):
             yield f"      {line if failed else re.sub('^(    msg: | {8})', '', line)}\n"
 
