@@ -34,7 +34,7 @@ def brief(lines: Iterable[str]) -> Iterable[str]:
         elif said:
             failed = said["kind"] == "ERROR"
             word = "FAILED" if failed else ""
-            yield f" {word}\n" if open_line else f"    {word}\n" if spoke and failed else ""
+            yield f"{' ' * failed}{word}\n" if open_line else f"    {word}\n" if spoke and failed else ""
             yield f"      {said['text']}\n"
             open_line, telling, spoke = False, True, False
         elif line.startswith("Origin: "):

@@ -36,12 +36,14 @@ BY_HAND = f"""\
     - name: Put it back
       ansible.builtin.include_role: {{name: inferops.sglang.sglang, tasks_from: undrain}}
 """
+# stopped once it is the server's process: before that it has not even its environment
 HALFWAY = f"""
 systemctl restart --no-block {INSTANCE}.service
 until
-    systemctl kill -s STOP --kill-whom=main {INSTANCE}.service 2>/dev/null
-    [ $? = 0 ] && [ "$(systemctl show -P ActiveState {INSTANCE}.service)" = activating ]
+    pid=$(systemctl show -P MainPID {INSTANCE}.service)
+    grep -qs INFEROPS_DIGEST= /proc/$pid/environ && [ "$(systemctl show -P ActiveState {INSTANCE}.service)" = activating ]
 do sleep 0.05; done
+kill -STOP "$pid"
 """
 HOOK = """\
 - name: Say what happens
@@ -236,7 +238,7 @@ def test_a_server_that_was_stopped_gets_no_request_before_it_was_proved(site: Si
     text = " ".join(refused.text.split())
     assert "asked for its state, found no server misspelt in backend sglang; mend the name" in text
     assert f"Nothing was started: {INSTANCE}.service is stopped, as it was before this run." in text
-    assert server.shell(f"systemctl is-active {INSTANCE}.service || true") == "inactive"
+    assert server.shell(f"systemctl is-active {INSTANCE}.service || true") != "active"
 
     # a balancer that is not there yet sends nothing either: the first servers of a site are deployed before its router
     site.router.stop()
@@ -252,14 +254,14 @@ def test_a_server_that_was_stopped_gets_no_request_before_it_was_proved(site: Si
 
 def test_a_server_that_is_on_its_way_up_gets_no_request_before_it_was_proved(site: Site) -> None:
     workers, name, server = site.router.workers(), site.fleet[2].name, site.fleet[2]
+    asked = site.values(sglang_max_running_requests=site.fleet.serving()[2].max_running_requests)
     # as after a reboot: nobody deploys it, and it is not ready yet
     server.shell(HALFWAY)
     started = server.invocation(INSTANCE)
     goes_on = f"{ROOT}/tests/hosts/hosts exec {name} systemctl kill -s CONT {INSTANCE}.service"
-    asked = site.values(sglang_max_running_requests=12)
     run = site.fleet.play(asked, "--limit", name, at={"task": "Watch the boot", "turn": 1, "run": goes_on})
     assert run.code == 0, run.text
-    assert server.invocation(INSTANCE) == started
+    assert server.invocation(INSTANCE) == started, run.text
     (told,) = [host["balancers"] for host in site.fleet.report()["hosts"] if host["host"] == name]
     assert [line.rsplit(" ", 1)[0].partition(f"{PORT} ")[2][:9] for line in told if line.startswith("router")] == ["taken out", "put back,"]
     assert (site.router.workers(), site.haproxy.statuses()[name]) == (workers, "UP")
