@@ -42,7 +42,7 @@ systemctl restart --no-block {INSTANCE}.service
 until
     pid=$(systemctl show -P MainPID {INSTANCE}.service)
     grep -qs INFEROPS_DIGEST= /proc/$pid/environ && [ "$(systemctl show -P ActiveState {INSTANCE}.service)" = activating ]
-do sleep 0.05; done
+do sleep 0.05; tries=${{tries}}x; [ ${{#tries}} -lt 400 ] || exit 1; done
 kill -STOP "$pid"
 """
 HOOK = """\

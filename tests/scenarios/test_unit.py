@@ -36,7 +36,7 @@ systemctl restart --no-block sglang-two.service
 until
     now=$(systemctl show -P InvocationID sglang-two.service)
     [ "$now" != "$before" ] && journalctl -o cat _SYSTEMD_INVOCATION_ID="$now" | grep -qF 'waits for its cards'
-do sleep 0.1; done"""
+do sleep 0.1; tries=${tries}x; [ ${#tries} -lt 400 ] || exit 1; done"""
 
 
 @pytest.fixture(scope="module")
