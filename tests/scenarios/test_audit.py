@@ -135,3 +135,10 @@ def test_what_hosts_returned_cannot_be_given_from_outside(fleet: Fleet) -> None:
     run = audit(fleet, "--check", __sglang_audit=forged)
     assert run.code == 2
     assert "found __sglang_audit given on the command line, which would stand for all of them; leave it out" in " ".join(run.text.split())
+
+
+def test_a_name_that_nothing_reads_is_refused_before_anything_is_read(fleet: Fleet) -> None:
+    run = audit(fleet, sglang_audit_querry="hosts[].name")
+    assert run.code == 2, run.text
+    assert "sglang_audit_querry: nothing reads such a variable; look at the spelling" in " ".join(run.text.split())
+    assert "Read every server of this host" not in run.text
