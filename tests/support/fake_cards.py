@@ -167,7 +167,7 @@ class FakeCards:
             ],
         }
         # replaced in one step: somebody may be reading it
-        self.host.shell(f"printf %s {shlex.quote(json.dumps(state))} > {STATE}.new\n{once}\nmv {STATE}.new {STATE}")
+        self.host.shell(f"set -e\nprintf %s {shlex.quote(json.dumps(state))} > {STATE}.new\n{once}\nmv {STATE}.new {STATE}")
         return self
 
     def remove(self) -> None:
